@@ -21,7 +21,7 @@ import pytest
 
 from commentd import Config, Waitress, make_app
 from support.campaign import Campaign
-from support.client import CANARY, PAGE
+from support.client import CANARY, PAGE, Visitor
 from support.inside import add_account, database_path, token_of
 from support.patience import PATIENCE
 from support.service import (
@@ -439,6 +439,26 @@ def test_a_client_that_has_used_its_time_of_the_event_loop_waits_for_a_worker(
     stepped_server.come(ip=HONEST)
     stepped_server.say(alone, request("GET", "/comments?url=/5/"))
     assert stepped_server.workers() == 1
+
+
+@pytest.mark.parametrize("path", ["/comments?url=/long/&since=0", "/thread?url=/long/"])
+def test_the_event_loop_leaves_lists_of_many_comments_to_a_worker(
+    config: Config, fake_world: FakeWorld, path: str
+) -> None:
+    how = replace(config, server_listen="127.0.0.1:0", limits_enabled=False)
+    with closing(make_app(how, fake_world.world, rounds=1)) as app:
+        visitor = Visitor(app)
+        for page, threads in (("/long/", 5), ("/short/", 4)):
+            for _ in range(threads):
+                root = visitor.say("a question", page_url=page)["comment"]["id"]
+                for _ in range(10):
+                    visitor.say("an answer", page_url=page, parent_id=root)
+        with closing(SteppedServer(turned(app), fake_world)) as server:
+            answer_on(server.come(request("GET", path.replace("long", "short"))))
+            assert server.workers() == 0
+            answer = answer_on(server.come(request("GET", path)))
+            assert server.workers() == 1
+            assert answer.body.count(b"an answer") >= 50
 
 
 def test_a_write_that_waited_too_long_is_refused(

@@ -217,6 +217,29 @@ def test_a_holder_decides_on_the_text_that_they_have_read(guest: Guest, ann: Rea
     guest.patch_json("/comments/1", form, status=404)  # who wrote it as a guest may edit no more
 
 
+def test_a_yes_is_not_for_a_text_that_its_author_changes_at_the_same_moment(
+    guest: Guest, ann: Reader
+) -> None:
+    posted = guest.say("fine", email=ANN, lang="en")
+    yes = link_to("mine", question(guest))
+    inside.just_before_it_writes(guest.served, lambda: guest.edit(posted, "buy pills"))
+    guest.press(yes)
+    assert roles(guest) == {"buy pills": (None, "")}
+    assert guest.sql("SELECT action FROM audit") == []
+
+
+def test_a_no_about_a_comment_that_an_admin_removes_at_the_same_moment_changes_nothing(
+    guest: Guest, ann: Reader, owner: Reader
+) -> None:
+    guest.comment("not hers", email=ANN)
+    no = link_to("not_mine", question(guest))
+    inside.just_before_it_writes(guest.served, lambda: moderate(owner, [1], "spam"))
+    guest.press(no)
+    (listed,) = queue(owner, status="spam")["comments"]
+    assert (listed["held"], listed["learnt"]) == ("", "spam")
+    assert guest.sql("SELECT action FROM audit WHERE action = 'not_mine'") == []
+
+
 def test_an_answer_is_for_the_holder_of_the_email_address_alone(guest: Guest, ann: Reader) -> None:
     guest.comment("of Ann", email=ANN)
     text = question(guest)
