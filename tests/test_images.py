@@ -445,6 +445,26 @@ def test_check_says_what_is_wrong_with_the_folder(tmp_path: Path) -> None:
     assert packs_of(folder) == {}
 
 
+def test_a_folder_that_cannot_be_read_keeps_no_other_sticker_away(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw(folder / "dogs" / "hello.png")
+    iterdir = Path.iterdir
+    locked = folder / "cats"
+
+    def read(path: Path) -> Iterator[Path]:
+        if path == locked:  # root may read any
+            raise PermissionError
+        return iterdir(path)
+
+    monkeypatch.setattr(Path, "iterdir", read)
+    assert packs_of(folder) == {"dogs": ["dogs_hello"]}
+    assert ("warn", f"can't read {locked}: its stickers are missing") in checked(folder)
+    locked = folder
+    assert packs_of(folder) == {}
+    assert checked(folder) == [("warn", f"can't read {folder}: its stickers are missing")]
+
+
 def test_stickers_beyond_the_most_are_named_and_not_offered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,23 @@ def test_an_undelivered_email_keeps_nothing_that_its_author_erased(
     assert db.execute("SELECT * FROM outbox").fetchall() == []
 
 
+@pytest.mark.parametrize("settings", [{**USUAL, "notify_owner": ("owner@blog.example",)}])
+def test_an_email_whose_comment_is_erased_as_it_is_to_be_sent_is_not_sent(
+    visitor: Visitor, app: App, fake_world: FakeWorld, db: sqlite3.Connection
+) -> None:
+    fake_world.mail_fails_with = REFUSED
+    made = visitor.say("a slip")
+    app.deliver()
+    assert db.execute("SELECT tries FROM outbox").fetchall() == [(1,)]
+    fake_world.mail_fails_with = None
+    fake_world.time += MINUTE
+    form = {"edit_token": made["edit_token"]}
+    inside.just_before_it_writes(app, lambda: visitor.delete_json("/comments/1", form))
+    app.deliver()
+    assert fake_world.emails == []
+    assert db.execute("SELECT * FROM outbox").fetchall() == []
+
+
 @pytest.mark.slow
 def test_many_replies_hold_up_nobodys_emails(
     visitor: Visitor, app: App, fake_world: FakeWorld
