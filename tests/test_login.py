@@ -339,6 +339,32 @@ def test_a_voucher_opens_an_account_once_and_for_ten_minutes(
     assert reader.come_back(**late_back).response.status_int == 400
 
 
+@pytest.mark.parametrize("mail", [{}], ids=[""])
+@pytest.mark.parametrize("way", ["signs in", "confirms", "brings a picture"])
+def test_vouchers_are_tried_ten_times_in_ten_minutes(
+    app: App, reader: Reader, provider: Provider, fake_world: FakeWorld, way: str
+) -> None:
+    ann = signed_in(app, reader.sign_in(provider, nickname="Ann")["token"])
+    inside.set_settings(app, limits_enabled=True)
+    guess = {"voucher": "0" * 32, "voucher_secret": SECRET}
+
+    def status() -> int:
+        if way == "signs in":
+            tried = ann.post_json("/auth/login", guess, status="*")
+        elif way == "confirms":
+            tried = ann.delete_json("/me", {**guess, "comments": "keep"}, status="*")
+        else:
+            tried = ann.post_json("/me/picture", guess, status="*")
+        return int(tried.status_int)
+
+    statuses = [status() for _ in range(12)]
+    assert statuses[:10] == [statuses[0]] * 10
+    assert statuses[0] in (401, 403)
+    assert statuses[10:] == [429, 429]
+    fake_world.time += 600
+    assert status() == statuses[0]
+
+
 def test_a_used_voucher_joins_nothing_to_an_account(
     app: App, ann: Visitor, reader: Reader, provider: Provider
 ) -> None:
