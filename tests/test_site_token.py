@@ -97,6 +97,15 @@ def test_a_token_signs_in_once(visitor: Visitor, fake_world: FakeWorld) -> None:
         assert take(visitor, token, 401)["code"] == "provider_refused"
 
 
+def test_tokens_are_taken_ten_times_in_ten_minutes(visitor: Visitor, fake_world: FakeWorld) -> None:
+    tokens = [signed(claims(fake_world, jti=str(number))) for number in range(11)]
+    for token in tokens[:10]:
+        take(visitor, token)
+    take(visitor, tokens[10], 429)
+    fake_world.time += 600
+    take(visitor, signed(claims(fake_world, jti="later")))
+
+
 def test_a_token_brings_no_second_voucher_with_another_body(
     visitor: Visitor, fake_world: FakeWorld
 ) -> None:
