@@ -18,7 +18,18 @@ import pytest
 import commentd
 from support import inside, products
 from support.patience import PATIENCE
-from support.products import MAKERS, NOON, SQLITE, XML, ForeignComment, Importer, Result, wordpress
+from support.products import (
+    MAKERS,
+    NOON,
+    ROWS,
+    SQLITE,
+    XML,
+    ForeignComment,
+    Importer,
+    Result,
+    file_of,
+    wordpress,
+)
 from support.world import FakeWorld
 
 importer = products.importer
@@ -407,6 +418,16 @@ def test_an_import_reads_json_that_breaks_off_behind_a_million_brackets(importer
     assert (result.code, result.counts) == (0, (4, 2, 0, 2))
 
 
+def test_an_import_reads_json_up_to_a_text_that_is_damaged(importer: Importer) -> None:
+    """Brackets in the text are none of the file."""
+    rows = [ROWS["artalk"](ForeignComment(str(n), NOON + n, text=f"text {n}")) for n in range(3)]
+    data = file_of("artalk", rows).decode()
+    result = importer.import_file(data.replace("text 1", r"a [b] {c} \x"))
+    assert (result.code, result.counts) == (0, (2, 1, 0, 1))
+    assert importer.texts == ["text 0"]
+    assert result.named("can't be read") == [r"line 1 (Invalid \escape)"]
+
+
 @each_xml
 def test_an_import_of_a_file_with_a_damaged_comment_brings_the_others(
     importer: Importer, product: str
@@ -420,6 +441,32 @@ def test_an_import_of_a_file_with_a_damaged_comment_brings_the_others(
     assert result.named("can't be read")[0].startswith("line ")
     assert {f"text {n}" for n in range(12)} - {*importer.texts} == {"text 5"}
     assert {*importer.pages} == {"/0", "/1", "/2"}
+
+
+UNENDED = {
+    "a page": ("wordpress", "</item>\n<item>", "\n<item>", ["text 0", "text 1", "text 2"]),
+    "a comment of WordPress": ("wordpress", "</wp:comment>", "", ["text 1", "text 2"]),
+    "a comment of Disqus": ("disqus", "</post>", "", ["text 1", "text 2"]),
+}
+
+
+@pytest.mark.parametrize("what", UNENDED)
+def test_an_import_ends_in_xml_what_has_no_end_where_another_one_begins(
+    importer: Importer, what: str
+) -> None:
+    """A comment without an end may lack some of its text: it is left out, and counted."""
+    product, old, new, texts = UNENDED[what]
+    comments = [
+        ForeignComment(str(n), NOON + n, page=f"/{n // 2}/", text=f"text {n}") for n in range(3)
+    ]
+    text = MAKERS[product](comments).decode()
+    assert old in text
+    result = importer.import_file(text.replace(old, new, 1))
+    assert (result.code, result.counts) == (0, (3, len(texts), 0, 3 - len(texts)))
+    assert importer.texts == texts
+    assert importer.comments_by_time[NOON + 1]["page_key"] == "/0"
+    assert importer.comments_by_time[NOON + 2]["page_key"] == "/1"
+    assert "breaks off" not in result.text
 
 
 def test_scripts_in_posts_of_wordpress_cost_an_import_no_comment(importer: Importer) -> None:
@@ -445,6 +492,7 @@ XML_DAMAGE = {
     "it says two bytes a character": ("(?i)utf-8", "UTF-16"),
     "it has no declaration": ("\\A.*\n", ""),
     "a comment has hyphens": ("<(post|item)", r"<!-- a -- b & <c --><\1"),
+    "bare signs stand between elements": ("<(post|item)", r"1 < 2 <3 & 4 <\1"),
     "a name has a bare sign": ("Ann", "A <3 & B"),
     "a name has a control character": ("Ann", "An\x10n"),
 }

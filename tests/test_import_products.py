@@ -1053,6 +1053,22 @@ def test_a_backup_of_typecho_that_breaks_off_gives_what_stands_before(importer: 
     assert result.named("can't be read")[0].startswith("byte ")
 
 
+def test_a_dump_of_typecho_with_an_odd_row_brings_the_others(importer: Importer) -> None:
+    dump = (MOVING / "typecho.sql").read_text("utf-8")
+    result = importer.import_file(dump.replace("VALUES(12,1,", "VALUES(12,"))
+    assert (result.code, result.counts) == (0, (2, 1, 0, 1))
+    assert "it can't be read (1): a row of typecho_comments: 12\n" in result.text
+    assert [row["nickname"] for row in importer.comments] == ["Ann"]
+
+
+def test_a_dump_of_typecho_that_breaks_off_gives_what_stands_before(importer: Importer) -> None:
+    dump = (MOVING / "typecho.sql").read_text("utf-8")
+    result = importer.import_file(dump[: dump.index("yes','comment'")])
+    assert (result.code, result.counts) == (0, (2, 1, 0, 1))
+    assert result.named("can't be read") == ["table typecho_comments"]
+    assert [row["nickname"] for row in importer.comments] == ["Ann"]
+
+
 def test_the_zip_file_of_halo_is_imported_as_it_is(importer: Importer) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
