@@ -513,7 +513,9 @@ def test_an_import_reads_xml_in_spite_of_what_programs_leave_in_it(
 
 
 @each_xml
-@pytest.mark.parametrize(("opening", "closing"), [("<!--", "-->"), ("<?", "?>")])
+@pytest.mark.parametrize(
+    ("opening", "closing"), [("<!--", "-->"), ("<?", "?>"), ("<more><![CDATA[", "]]></more>")]
+)
 def test_an_import_skips_what_goes_on_for_megabytes_in_xml(
     importer: Importer, product: str, opening: str, closing: str
 ) -> None:

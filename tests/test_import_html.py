@@ -104,6 +104,7 @@ PLAIN = {
     # Code.
     "<p><code>a</code> <code>`</code> <code>a``b</code></p>": "`a` `` ` `` ```a``b```",
     "<p><code>*a* [b] &lt;c&gt; \\</code></p>": "`*a* [b] <c> \\`",
+    "<p>a <code> </code><code></code>b</p>": "a b",
     "<p><code>a\n b<br>c</code></p>": "`a b`\n`c`",
     "<pre><code>a\n\n  b\n</code></pre>": "```\na\n\n  b\n```",
     '<pre><code class="language-js">```\n</code></pre>': "````js\n```\n````",

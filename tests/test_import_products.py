@@ -5,6 +5,7 @@ Isso 0.14.0 and Waline 1.39.3 wrote those that are called real, after readers an
 their APIs. The others are made by hand from what each product's own code writes; `canary` and
 `SECRET` mark in them what must not come into the database."""
 
+import base64
 import gzip
 import hashlib
 import io
@@ -12,6 +13,7 @@ import json
 import re
 import sqlite3
 import struct
+import sys
 import tarfile
 import zipfile
 from contextlib import closing
@@ -1053,6 +1055,54 @@ def test_a_backup_of_typecho_that_breaks_off_gives_what_stands_before(importer: 
     assert result.named("can't be read")[0].startswith("byte ")
 
 
+@pytest.mark.parametrize(
+    ("title", "page"),
+    [("https://blog.example/2024/first/", "/2024/first"), ("/2024/first.html", "/2024/first.html")],
+)
+def test_an_imported_page_of_github_without_a_url_in_its_text_is_named_by_its_title(
+    importer: Importer, title: str, page: str
+) -> None:
+    lines = (MOVING / "github_discussions.jsonl").read_text("utf-8").splitlines()
+    thread = {**json.loads(lines[1]), "title": title}
+    assert importer.import_file(json.dumps(thread), "--format", "github").counts == (1, 1, 0, 0)
+    assert importer.only_comment()["page_key"] == page
+    assert importer.pages[page]["title"] == ""
+
+
+def test_an_import_of_github_counts_what_is_no_comment(importer: Importer) -> None:
+    lines = (MOVING / "github_discussions.jsonl").read_text("utf-8").splitlines()
+    thread = json.loads(lines[1])
+    listed = thread["comments"]["nodes"]
+    thread["comments"] = ["no comment", *listed]
+    result = importer.import_file(f"{json.dumps(thread)}\n{{broken\n", "--format", "github")
+    assert (result.code, result.counts) == (0, (3, 1, 0, 2))
+    assert result.named("can't be read") == ["no comment", "line 2"]
+    assert importer.only_comment()["content"] == "Hello"
+
+
+def test_a_file_of_webmentions_that_breaks_off_gives_what_stands_before(importer: Importer) -> None:
+    text = (MOVING / "webmention.json").read_text("utf-8")
+    result = importer.import_file(text[: text.index('"Di"')])
+    assert (result.code, result.counts) == (0, (3, 2, 0, 1))
+    assert result.named("can't be read")[0].startswith("line 4 ")
+    assert {row["nickname"] for row in importer.comments} == {"Bob", "Cy"}
+
+
+def test_comments_that_the_api_of_halo_lists_are_imported(importer: Importer) -> None:
+    """Each stands beside its author and its post."""
+    rows = json.loads((MOVING / "halo.json").read_text("utf-8"))
+    objects = [json.loads(base64.b64decode(row["data"])) for row in rows]
+    named = {each["metadata"]["name"]: each for each in objects if "metadata" in each}
+    items = [
+        {"comment": named["c1"], "owner": {"displayName": "Bob"}, "subject": named["post-1"]},
+        {"comment": named["c2"], "owner": {"displayName": "Ann"}, "subject": named["about"]},
+    ]
+    result = importer.import_file(json.dumps({"page": 1, "items": items}), "--format", "halo")
+    assert (result.code, result.counts) == (0, (2, 2, 0, 0))
+    found = {row["page_key"]: row["nickname"] for row in importer.comments}
+    assert found == {"/archives/first": "Bob", "/about": "站长"}
+
+
 def test_a_dump_of_typecho_with_an_odd_row_brings_the_others(importer: Importer) -> None:
     dump = (MOVING / "typecho.sql").read_text("utf-8")
     result = importer.import_file(dump.replace("VALUES(12,1,", "VALUES(12,"))
@@ -1119,6 +1169,24 @@ def test_the_folder_of_staticman_is_imported_with_its_folders_as_pages(importer:
     }
     assert found["to Ann"]["above"]["content"] == "two\nlines"
     assert (importer.folder / "comments.report.txt").read_text().startswith("skipped")
+
+
+def test_a_folder_without_a_readable_comment_is_refused_with_the_first_fault(
+    importer: Importer,
+) -> None:
+    folder = importer.folder / "comments"
+    folder.mkdir()
+    (folder / "broken.yml").write_text("name: [")
+    failure = importer.import_file(folder).failure
+    assert failure.startswith("nothing in the file can be read (broken.yml (")
+
+
+def test_an_import_of_yaml_says_what_it_needs(
+    importer: Importer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)  # as if it were not installed
+    failure = importer.import_file(MOVING / "staticman.yml").failure
+    assert failure == "its files are YAML, which needs PyYAML (pip install pyyaml)\n"
 
 
 def test_a_folder_without_comments_is_refused(importer: Importer) -> None:
