@@ -760,6 +760,15 @@ def test_check_says_what_is_seen_only_beside_the_database(bench: Bench) -> None:
     assert (code, found_in(text)) == (0, [("note", "proxy", said), ("ok", "page", OK)])
 
 
+@pytest.mark.parametrize("sent", [Sent(404), HTML], ids=["404", "html"])
+def test_check_accepts_a_service_that_does_not_tell_how_requests_reach_it(
+    bench: Bench, sent: Sent
+) -> None:
+    """As one of an older version, or of another database."""
+    bench.place.way = in_place(sent, "/way-in")
+    assert bench.check(POST) == (0, f"{OK}\n")
+
+
 def test_check_of_a_page_is_chinese_where_the_terminal_is(bench: Bench) -> None:
     chinese = {"LC_ALL": "", "LC_MESSAGES": "", "LANG": "zh_CN.UTF-8"}
     assert bench.check(POST, **chinese) == (0, f"一切正常：{POST} 的读者可以看评论、写评论\n")
