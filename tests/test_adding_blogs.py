@@ -192,6 +192,18 @@ def test_a_first_blog_without_a_url_is_told_what_it_needs(tmp_path: Path) -> Non
     assert [*tmp_path.glob("blogs/*")] == []
 
 
+def test_a_blog_is_not_added_over_a_settings_file_of_another(tmp_path: Path) -> None:
+    write_first(tmp_path)
+    assert run_here(tmp_path, "add", "c.example")[0] == 0
+    file = (tmp_path / "blogs/c.example.ini").rename(tmp_path / "blogs/b.example.ini")
+    before = file.read_text()
+    code, output, errors = run_here(tmp_path, "add", "b.example")
+    text = "blogs/b.example.ini is there already, for another blog: delete it, or correct it"
+    assert (code, output, errors) == (1, "", f"commentd: {text}\n")
+    assert file.read_text() == before
+    assert [*(tmp_path / "blogs").glob("*.ini")] == [file]
+
+
 def test_check_speaks_of_all_blogs_and_names_what_is_wrong_with_one(tmp_path: Path) -> None:
     write_first(tmp_path)
     assert run_here(tmp_path, "add", "b.example")[0] == 0

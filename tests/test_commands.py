@@ -1,6 +1,7 @@
 """The command line, and what README.md and the manual say of it and of the API."""
 
 import contextlib
+import errno
 import importlib.metadata
 import json
 import os
@@ -13,12 +14,21 @@ import textwrap
 import tomllib
 import unicodedata
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from commentd import COMMANDS, SETTINGS, __version__, example_config, load_config, setting_named
+from commentd import (
+    COMMANDS,
+    SETTINGS,
+    Arguments,
+    __version__,
+    example_config,
+    load_config,
+    setting_named,
+)
 from support.campaign import Campaign
 from support.client import CANARY
 from support.commands import PROGRAM, Words, run, run_here
@@ -244,6 +254,34 @@ def test_each_wrong_setting_is_one_line(tmp_path: Path) -> None:
     elsewhere = run_here(tmp_path, "--config", "none.ini", "serve")
     assert elsewhere == (2, "", "commentd: none.ini: No such file or directory\n")
     assert [path.name for path in tmp_path.iterdir()] == ["commentd.ini"]
+
+
+def test_commands_name_a_file_or_folder_that_can_not_be_there(tmp_path: Path) -> None:
+    long = "x" * 300
+    text = f"commentd: {long}.ini: File name too long\n"
+    assert run_here(tmp_path, "check", f"{long}.ini") == (2, "", text)
+
+
+FAILURES = {
+    "commentd: /srv/a.db: the user of the service may not use it. Put it into the folder of "
+    "commentd.ini, or change its owner or rights (chown, chmod)": PermissionError(
+        errno.EACCES, "Permission denied", "/srv/a.db"
+    ),
+    "commentd: [Errno 1] Operation not permitted": PermissionError(
+        errno.EPERM, "Operation not permitted"
+    ),
+}
+
+
+@pytest.mark.parametrize("said", FAILURES)
+def test_commands_say_which_file_they_may_not_use_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    def fail(_: Arguments) -> int:
+        raise FAILURES[said]
+
+    monkeypatch.setitem(COMMANDS, "recount", replace(COMMANDS["recount"], run=fail))
+    assert run_here(tmp_path, "recount") == (1, "", f"{said}\n")
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@ send ambiguous requests. None holds a thread, a descriptor or the log for long."
 
 import contextlib
 import functools
+import json
 import re
 import shutil
 import socket
@@ -19,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from commentd import Config, Waitress, make_app
+from commentd import Config, Overloaded, Waitress, make_app
 from support.campaign import Campaign
 from support.client import CANARY, PAGE, Visitor
 from support.inside import add_account, database_path, token_of
@@ -474,6 +475,14 @@ def test_a_write_that_waited_too_long_is_refused(
         answer = answer_on(peer)
         assert (answer.status, answer.json["code"]) == (503, "storage")
         assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_a_request_that_waited_too_long_is_refused_by_a_waitress_of_any_version() -> None:
+    """One that the program does not know asks for the response, rather than for its parts."""
+    status, headers, body = Overloaded().to_response("waitress")
+    assert status == "503 Service Unavailable"
+    assert dict(headers) == {"Content-Type": "application/json; charset=utf-8", "Retry-After": "5"}
+    assert json.loads(body)["code"] == "storage"
 
 
 # What could be read as two requests

@@ -365,6 +365,16 @@ def test_http_2_is_written_as_the_nginx_here_wants_it(
     assert re.findall("(?m)^    ((?:listen .*443|http2).*)$", text) == printed
 
 
+def test_http_2_is_written_as_any_nginx_takes_it_where_none_is_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "commentd.ini").write_text(f"[server]\npublic_url = https://{HOST}\n")
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    code, text, errors = run_here(tmp_path, "example", "nginx")
+    assert (code, errors) == (0, "")
+    assert "    listen 443 ssl http2;\n" in text
+
+
 # With a certificate
 
 
