@@ -1,14 +1,17 @@
 """`commentd add`: a further blog beside the first one, and the service that takes it up."""
 
 import configparser
+import itertools
 import re
 import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from commentd import Arguments, BlogSettings, BlogsToServe, Sites, load_config, make_app
 from support.client import CANARY, COMMENT, PAGE
 from support.commands import run_here
 from support.database import assert_whole
@@ -204,6 +207,20 @@ def test_a_blog_is_not_added_over_a_settings_file_of_another(tmp_path: Path) -> 
     assert [*(tmp_path / "blogs").glob("*.ini")] == [file]
 
 
+def test_a_blog_that_a_service_does_not_take_up_is_told_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where it is of an older version, which looks for no further blogs."""
+    file = write_first(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with closing(make_app(load_config(file, {}))):
+        monkeypatch.setattr(time, "monotonic", itertools.count(0.0, 11.0).__next__)
+        code, output, errors = run_here(tmp_path, "add", "b.example")
+    assert (code, errors) == (0, "")
+    assert "\nThe service that runs has not taken it up.\nTo use it" in output
+    assert f"Become admin: https://{B}/admin#link=" in output
+
+
 def test_check_speaks_of_all_blogs_and_names_what_is_wrong_with_one(tmp_path: Path) -> None:
     write_first(tmp_path)
     assert run_here(tmp_path, "add", "b.example")[0] == 0
@@ -391,6 +408,29 @@ def test_no_service_starts_where_no_blog_can_be_served(tmp_path: Path) -> None:
     code, _, errors = run_here(tmp_path, "serve")
     assert code == 1
     assert f"{tmp_path / 'commentd.db'}" in errors
+
+
+def test_a_blog_whose_database_is_a_copy_is_not_served_until_it_has_a_key_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_first(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert run_here(tmp_path, "add", "b.example")[0] == 0
+    first = BlogSettings(Path("commentd.ini"), load_config(Path("commentd.ini"), {}))
+    make_app(first.config).close()
+    shutil.copy("commentd.db", "blogs/b.example.db")
+    with closing(Sites([])) as sites:
+        blogs = BlogsToServe(Arguments(command="serve", blogs=[first]), sites)
+        blogs.look()
+        assert [app.site.config.public_host for app in sites.apps] == [A]
+        assert sites.missing_hosts == {B}
+        assert "blogs/b.example.ini is not served: " in caplog.text
+        assert "as a copy has: set a [token] key for this blog" in caplog.text
+        with Path("blogs/b.example.ini").open("a") as file:
+            file.write(f"[token]\nkey = {CANARY * 4}\n")
+        blogs.look()
+        assert [app.site.config.public_host for app in sites.apps] == [A, B]
+        assert sites.missing_hosts == set()
 
 
 # Who is an admin of several blogs

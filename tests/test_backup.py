@@ -705,6 +705,22 @@ def folder_of_root(tmp_path: Path) -> Path:
     return folder
 
 
+def test_a_blog_is_not_added_where_the_user_may_not_write_and_the_reason_is_told(
+    folder_of_another_user: Path,
+) -> None:
+    """Root adds a blog with the rights of the owner of the settings."""
+    owner = folder_of_another_user.stat().st_uid
+    settings = folder_of_another_user / "commentd.ini"
+    settings.write_text("[server]\npublic_url = https://a.example\n")
+    (folder_of_another_user / "blogs").mkdir(0o500)
+    for each in (settings, folder_of_another_user / "blogs"):
+        os.chown(each, owner, -1)
+    code, output, errors = run_forked(folder_of_another_user, "add", "b.example")
+    assert (code, output) == (1, "")
+    assert "commentd: blogs: this user can't write there: run the command as root " in errors
+    assert [*(folder_of_another_user / "blogs").iterdir()] == []
+
+
 RECORD = '{"_id": 1, "comment": "hi", "url": "/", "created": 1}'
 
 
