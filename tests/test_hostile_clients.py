@@ -2,6 +2,7 @@
 send ambiguous requests. None holds a thread, a descriptor or the log for long."""
 
 import contextlib
+import errno
 import functools
 import json
 import re
@@ -238,6 +239,55 @@ def test_one_client_has_at_most_half_of_the_connections(
     assert open_of(stepped_server) == [True, False, False, True, True, True, True]
 
 
+def test_connections_beyond_the_limit_wait_until_another_one_closes(
+    stepped_server: SteppedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = stepped_server.come(ip=HONEST)
+    most = len(stepped_server.server._map) + 2
+    monkeypatch.setattr(stepped_server.server.adj, "connection_limit", most)
+    for number in range(4):
+        stepped_server.knock(f"127.0.1.{number + 1}")
+    for _ in range(3):
+        stepped_server.turn(0)
+    assert open_of(stepped_server) == [True, True, True, False, False]
+    first.close()
+    stepped_server.peers.remove(first)
+    stepped_server.until(lambda: open_of(stepped_server) == [True, True, True, False])
+
+
+def test_a_client_that_leaves_before_it_is_accepted_keeps_no_other_waiting(
+    stepped_server: SteppedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux does not mind, but other systems say so when the socket is set up."""
+    server = stepped_server.server
+    left: list[socket.socket] = []
+
+    def set_up(sock: socket.socket) -> None:
+        if not left:
+            left.append(sock)
+            raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(server, "set_socket_options", set_up)
+    for ip in (ATTACKER, HONEST):
+        stepped_server.knock(ip)
+    stepped_server.turn(PATIENCE)
+    assert open_of(stepped_server) == [False, True]
+    left[0].close()
+
+
+def test_a_connection_that_makes_room_is_not_read_in_the_same_turn(
+    stepped_server: SteppedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(stepped_server.server.adj, "connection_limit", 8)
+    first, *_ = [stepped_server.come(ip=ATTACKER) for _ in range(4)]
+    stepped_server.knock(ATTACKER)
+    first.sendall(HEALTH)
+    stepped_server.turn(PATIENCE)
+    assert open_of(stepped_server) == [False, True, True, True, True]
+    assert gone(first)
+    assert caplog.text == ""
+
+
 def test_connections_of_the_client_with_most_make_room_first(stepped_server: SteppedServer) -> None:
     for raw in (b"", HEALTH, b"GET /comm"):
         stepped_server.come(raw, HONEST)
@@ -352,6 +402,21 @@ def test_one_client_behind_a_proxy_has_at_most_half_of_the_connections(
     still_open = open_of(recording_server)
     assert still_open[0]
     assert still_open.count(True) == 5
+
+
+def test_a_request_beyond_half_of_the_connections_is_not_begun(
+    recording_server: SteppedServer, recording_app: RecordingApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others of this client are busy, so that none of them makes room."""
+    monkeypatch.setattr(recording_server.server.adj, "connection_limit", 8)
+    busy = [send_request(recording_server, request_by("a", "198.51.100.66")) for _ in range(4)]
+    send_request(recording_server, request_by("late", "198.51.100.66"))
+    assert open_of(recording_server) == [True, True, True, True, False]
+    recording_app.gate.set()
+    for peer in busy:
+        gets_response(recording_server, peer)
+    gets_response(recording_server, send_request(recording_server, request_by("b", "192.0.2.7")))
+    assert recording_app.began == ["a", "a", "a", "a", "b"]
 
 
 def test_readers_do_not_wait_for_writers(

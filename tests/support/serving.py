@@ -156,14 +156,19 @@ class SteppedServer:
 
         return until(turned)
 
-    def come(self, raw: bytes = b"", ip: str = "127.0.0.1") -> socket.socket:
-        """A new connection, on which the server has read this."""
-        known = set(self.server.active_channels)
+    def knock(self, ip: str = "127.0.0.1") -> socket.socket:
+        """A new connection, which the server has not accepted yet."""
         peer = socket.socket()
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self.peers.append(peer)
         peer.bind((ip, 0))
         peer.connect(("127.0.0.1", int(self.server.effective_port)))
+        return peer
+
+    def come(self, raw: bytes = b"", ip: str = "127.0.0.1") -> socket.socket:
+        """A new connection, on which the server has read this."""
+        known = set(self.server.active_channels)
+        peer = self.knock(ip)
         self.until(lambda: self.server.active_channels.keys() - known)
         self.say(peer, raw)
         return peer
