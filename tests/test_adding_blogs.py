@@ -433,6 +433,25 @@ def test_a_blog_whose_database_is_a_copy_is_not_served_until_it_has_a_key_of_its
         assert sites.missing_hosts == set()
 
 
+def test_a_blog_is_served_as_soon_as_its_named_file_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = write_first(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert run_here(tmp_path, "add", "b.example")[0] == 0
+    away = Path("blogs/b.example.ini").rename("away.ini")
+    first = BlogSettings(file, load_config(file, {}))
+    arguments = Arguments(command="serve", named=(str(file), "b.ini"), blogs=[first])
+    with closing(Sites([])) as sites:
+        blogs = BlogsToServe(arguments, sites)
+        blogs.look()
+        assert [app.site.config.public_host for app in sites.apps] == [A]
+        assert "b.ini is not served: " in caplog.text
+        away.rename("b.ini")
+        blogs.look()
+        assert [app.site.config.public_host for app in sites.apps] == [A, B]
+
+
 # Who is an admin of several blogs
 
 

@@ -769,6 +769,11 @@ def test_check_accepts_a_service_that_does_not_tell_how_requests_reach_it(
     assert bench.check(POST) == (0, f"{OK}\n")
 
 
+def test_check_goes_on_where_one_script_gets_no_response(bench: Bench) -> None:
+    bench.place.way = in_place(Sent(99), "/errors.js")  # which is no status
+    assert bench.check(POST) == (0, f"{OK}\n")
+
+
 def test_check_of_a_page_is_chinese_where_the_terminal_is(bench: Bench) -> None:
     chinese = {"LC_ALL": "", "LC_MESSAGES": "", "LANG": "zh_CN.UTF-8"}
     assert bench.check(POST, **chinese) == (0, f"一切正常：{POST} 的读者可以看评论、写评论\n")
