@@ -23676,7 +23676,7 @@ def outside(pattern: re.Pattern[str], text: str, change: Callable[[str], str]) -
 # HTML of others as HTML with our elements
 
 MARKUP_LIMIT = 256 * 1024  # of characters, most of them tags: the text is cut at a quarter
-END_OF_CELL = re.compile(r"(?i)</t[dh]\s*>")
+END_TAG_OF_CELL = re.compile(r"(?i)</t[dh]\s*>")
 QUOTATION_TAG = re.compile(r"(?i)</?q(\s[^<>]*)?>")
 # Our element for each one of others that means the same, or comes near.
 OUR_TAGS = {
@@ -23700,7 +23700,7 @@ def html_in(markup: str) -> str:
     # `clean` drops all elements but ours. So before, the others become what readers see of them.
     markup = images_as_links(markup[:MARKUP_LIMIT], html_picture)
     markup = media_as_links(markup)
-    markup = END_OF_CELL.sub(" ", markup)  # the words of two cells do not become one
+    markup = END_TAG_OF_CELL.sub(" ", markup)  # the words of two cells do not become one
     markup = QUOTATION_TAG.sub('"', markup)
     markup = OTHER_TAG.sub(our_tag, markup)
     # Text that stands before all blocks is a paragraph.
@@ -25245,8 +25245,8 @@ def json_item(table: str, item: Any) -> Found:
 # made the file, a bare `<` or `&`, or `&nbsp;`.
 
 XML_NAME = r"[A-Za-z_][\w:.-]*+"
-START_TAG = re.compile(rf"<(?P<name>{XML_NAME})(?P<attributes>[^<>]*)>")
-END_TAG = re.compile(rf"</(?P<name>{XML_NAME})\s*>")
+XML_START_TAG = re.compile(rf"<(?P<name>{XML_NAME})(?P<attributes>[^<>]*)>")
+XML_END_TAG = re.compile(rf"</(?P<name>{XML_NAME})\s*>")
 MARKUP_AHEAD = re.compile("<(?=[A-Za-z_/!?])")  # `a < b` and `<3` are text
 # The end of a CDATA section that fills an element, with what follows up to the end of the element.
 SECTION_END = re.compile(rf"\]\]>(?P<after>[^<\]]*)</(?P<name>{XML_NAME})\s*>")
@@ -25306,9 +25306,9 @@ class XmlScanner:
         """None if what was read holds no other one, or only the beginning of one."""
         while (start := self.text.find("<", self.position)) >= 0:
             self.position = start
-            if start_tag := START_TAG.match(self.text, start):
+            if start_tag := XML_START_TAG.match(self.text, start):
                 return self.element(start_tag)
-            if end_tag := END_TAG.match(self.text, start):
+            if end_tag := XML_END_TAG.match(self.text, start):
                 self.position = end_tag.end()
                 return XmlEnd(end_tag["name"])
             end = self.end_of_skipped(start)
@@ -25330,7 +25330,7 @@ class XmlScanner:
         text = self.text[start_tag.end() : markup.start()]
         if self.text.startswith(SECTION_START, markup.start()):
             return self.element_with_section(name, attributes, text, markup.start())
-        end_tag = END_TAG.match(self.text, markup.start())
+        end_tag = XML_END_TAG.match(self.text, markup.start())
         if end_tag and end_tag["name"] == name:
             self.position = end_tag.end()
             return XmlLeaf(name, attributes, with_references_read(text))

@@ -186,6 +186,8 @@ UNEVEN = {
 def test_a_table_whose_rows_have_too_many_cells_is_text() -> None:
     for text, markup in UNEVEN.items():
         assert safe_html(text, TABLES) == markup
+    next_to_it = "a|b\n-|-\n1|2|3\nc|d\n-|-\n5|6"
+    assert safe_html(next_to_it, TABLES).count("<td>") == 2
     even = "1|2|3\n\na|b\n-|-\n1|2"
     assert safe_html(even, TABLES).count("<td>") == 2
 

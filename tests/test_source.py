@@ -202,6 +202,11 @@ def is_type_or_function(value: Any) -> bool:
     return isinstance(value, kinds) or get_origin(value) is not None
 
 
+def test_each_name_at_module_level_is_defined_once() -> None:
+    names = Counter(name for node in whole_tree().body for name in defined(node))
+    assert [name for name, times in names.items() if times > 1] == []
+
+
 def test_nothing_at_module_level_changes_but_routes_and_rules_while_it_loads() -> None:
     names = {name for node in whole_tree().body for name in defined(node)}
     constants = {n for n in names if n.isupper() or n in ("log", "__version__")}
