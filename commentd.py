@@ -25138,6 +25138,7 @@ def beginning(path: Path) -> str:
 
 # Names of lists that say nothing of what is in them: a file or an API may put one around records.
 WRAPPERS = ("", "results", "result", "data", "list", "rows", "items", "docs", "comment", "comments")
+WEBMENTION_LISTS = ("children", "links")  # webmention.io puts one around records, in one line
 JSON_LIMIT = 64 * MEGA
 
 
@@ -25152,7 +25153,7 @@ def has_record_lines(start: str) -> bool:
         return False
     if "title" in first:  # a discussion of GitHub, with its comments
         return True
-    wrapped = [first.get(name) for name in WRAPPERS]
+    wrapped = [first.get(name) for name in (*WRAPPERS, *WEBMENTION_LISTS)]
     return not any(isinstance(value, list | dict) for value in wrapped)
 
 

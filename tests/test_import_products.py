@@ -1080,6 +1080,15 @@ def test_an_import_of_github_counts_what_is_no_comment(importer: Importer) -> No
     assert importer.only_comment()["content"] == "Hello"
 
 
+@pytest.mark.parametrize("around", ["children", "links"])
+def test_webmentions_in_one_line_are_imported_as_those_in_many(
+    importer: Importer, around: str
+) -> None:
+    listed = json.loads((MOVING / "webmention.json").read_text("utf-8"))["children"]
+    result = importer.import_file(json.dumps({around: listed}))
+    assert (result.code, len(importer.comments)) == (0, 4)
+
+
 def test_a_file_of_webmentions_that_breaks_off_gives_what_stands_before(importer: Importer) -> None:
     text = (MOVING / "webmention.json").read_text("utf-8")
     result = importer.import_file(text[: text.index('"Di"')])
