@@ -22068,8 +22068,6 @@ class PageReader(html.parser.HTMLParser):
             self.handle_endtag(name)
 
     def handle_endtag(self, name: str) -> None:
-        if name == "head":
-            self.is_in_head = False
         if not self.open_names[name]:
             return
         while True:
@@ -22079,8 +22077,10 @@ class PageReader(html.parser.HTMLParser):
                 return
 
     def handle_data(self, text: str) -> None:
-        is_script = bool(self.open_elements) and self.open_elements[-1].name == "script"
-        (self.scripts if is_script else self.texts).append(text)
+        name = self.open_elements[-1].name if self.open_elements else ""
+        if name in ("", "html", "head") and text.strip():
+            self.is_in_head = False
+        (self.scripts if name == "script" else self.texts).append(text)
 
     def handle_comment(self, text: str) -> None:
         self.comments.append(text)

@@ -125,6 +125,11 @@ TAGS = [
         page("", CANONICAL + TAG),
     ),
     Mistake(
+        "the tag is in the head, where nothing can be shown: write <commentd-thread>"
+        "</commentd-thread> where the comments shall appear",
+        f"<!doctype html><head>{CANONICAL}</head>{TAG}<p>A post.",  # browsers move it there
+    ),
+    Mistake(
         "the tag has type=module, so that it cannot find its service: delete that; Astro leaves a "
         "tag as it is that has is:inline",
         delayed(f'type="module" src="{EMBED}"'),
@@ -661,6 +666,7 @@ def test_check_says_in_one_line_that_a_page_is_right(bench: Bench) -> None:
         ).replace("<body>", '<body style="visibility: hidden">'),
         page(f"<!-- Disqus is gone --><template><div id=disqus_thread></div></template>{TAG}"),
         page(f"</div></article>{TAG}</div>"),
+        f"<!doctype html><title>T</title>{CANONICAL}A post.{TAG}",  # the body begins with it
         page(f'<script src="https://[x/embed.js"></script>{TAG}'),
     ):
         bench.place.post(html)
