@@ -20704,12 +20704,14 @@ class TelegramListener:
         message_id = self.id_here(inside(pressed, "message"))
         about = self.about(message_id)
         action_name = inside(pressed, "data")
-        if message_id is None or about is None or action_name not in BUTTON_ACTIONS:
+        if message_id is None or action_name not in BUTTON_ACTIONS:
             return
-        if self.may_act(inside(pressed, "from")):
-            answer = self.act(action_name, about.comment_id, about.version, message_id)
-        else:
+        if not self.may_act(inside(pressed, "from")):
             answer = self.owner(None).texts["chat_stranger"]
+        elif about is None:  # its row went with the text of the comment
+            answer = self.owner(None).texts["gone"]
+        else:
+            answer = self.act(action_name, about.comment_id, about.version, message_id)
         parameters = {"callback_query_id": inside(pressed, "id"), "text": answer[:200]}
         self.chat.call("answerCallbackQuery", parameters)
 

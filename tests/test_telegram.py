@@ -311,6 +311,18 @@ def test_a_button_of_a_comment_that_is_deleted_meanwhile_says_that_it_is_gone(
         assert audit(guest) == []
 
 
+def test_a_button_of_a_comment_that_its_author_has_deleted_says_that_it_is_gone(
+    start_with_telegram: StartWithTelegram, telegram: Telegram
+) -> None:
+    with start_with_telegram(HOLD) as guest:
+        made = guest.say("hi")
+        guest.deliver()
+        telegram.press("Approve", telegram.last())
+        guest.delete_json(f"/comments/{made['comment']['id']}", {"edit_token": made["edit_token"]})
+        listen(guest)
+        assert telegram.answered == ["This comment no longer exists."]
+
+
 def test_telegram_is_heard_with_the_settings_that_were_changed_meanwhile(
     start_with_telegram: StartWithTelegram, telegram: Telegram
 ) -> None:
