@@ -19052,21 +19052,22 @@ def replace_file(path: Path, content: bytes) -> None:
     Readers get the old one or the new one, never a part. The file that is written has a random
     name and is new, so that nobody can lead the bytes elsewhere by a link of that name."""
     kept = path.stat()
-    descriptor, name = tempfile.mkstemp(PART_SUFFIX, PART_PREFIX, path.parent)
-    part = Path(name)
     try:
-        with open(descriptor, "wb") as file:
-            file.write(content)
-        with contextlib.suppress(PermissionError):
-            os.chown(part, kept.st_uid, kept.st_gid)
-        part.chmod(stat.S_IMODE(kept.st_mode))
-        part.replace(path)
+        descriptor, name = tempfile.mkstemp(PART_SUFFIX, PART_PREFIX, path.parent)
+        part = Path(name)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(content)
+            with contextlib.suppress(PermissionError):
+                os.chown(part, kept.st_uid, kept.st_gid)
+            part.chmod(stat.S_IMODE(kept.st_mode))
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
             raise EndOfRendering(error.strerror) from error
         raise
-    finally:
-        part.unlink(missing_ok=True)
 
 
 # -- Admins -------------------------------------------------------------------

@@ -10,6 +10,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -787,15 +788,16 @@ def test_rendering_on_a_full_disk_leaves_the_pages_whole_and_no_part_file(
 
 
 @pytest.mark.parametrize("fault", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+@pytest.mark.parametrize(("module", "step"), [(tempfile, "mkstemp"), (os, "replace")])
 def test_rendering_ends_where_no_page_can_be_written_any_more(
-    app: App, built: Path, monkeypatch: pytest.MonkeyPatch, fault: int
+    app: App, built: Path, monkeypatch: pytest.MonkeyPatch, module: Any, step: str, fault: int
 ) -> None:
     before = files(built)
 
-    def fail(*paths: Path) -> None:
+    def fail(*values: Any) -> None:
         raise OSError(fault, os.strerror(fault))
 
-    monkeypatch.setattr(os, "replace", fail)
+    monkeypatch.setattr(module, step, fail)
     code, told, faults = render(app, built)
     assert (code, files(built) == before) == (1, True)
     assert told.startswith("pages rendered: 0\n")
