@@ -25744,7 +25744,8 @@ def github_thread(values: Json) -> Iterator[Found]:
     page = page_of_thread(body, title)
     heading = PAGE_HEADING.match(body)
     page_title = heading[1].strip() if heading else title
-    if page_title in page:  # the path of the page, which is the title of its discussion
+    # The title of a discussion is the path of its page, or `index`.
+    if page_title in page or page_title == "index":
         page_title = ""
     names = {"id": page_id, "page": page, "page_title": page_title}
     if not values.get("pull_request"):

@@ -1057,7 +1057,11 @@ def test_a_backup_of_typecho_that_breaks_off_gives_what_stands_before(importer: 
 
 @pytest.mark.parametrize(
     ("title", "page"),
-    [("https://blog.example/2024/first/", "/2024/first"), ("/2024/first.html", "/2024/first.html")],
+    [
+        ("https://blog.example/2024/first/", "/2024/first"),
+        ("/2024/first.html", "/2024/first.html"),
+        ("index", "/"),
+    ],
 )
 def test_an_imported_page_of_github_without_a_url_in_its_text_is_named_by_its_title(
     importer: Importer, title: str, page: str
