@@ -1,6 +1,7 @@
 """What the database holds, whatever happens: kills, faults of the machine, damage, files of other
 programs, migrations. And no request reads more than it has to."""
 
+import gc
 import itertools
 import json
 import logging
@@ -20,7 +21,18 @@ from typing import Any
 
 import pytest
 
-from commentd import MIGRATIONS, App, Changes, Config, Turns, World, make_app, migrate
+from commentd import (
+    MIGRATIONS,
+    YEAR_9999,
+    App,
+    Changes,
+    Config,
+    Turns,
+    World,
+    make_app,
+    migrate,
+    possible_time,
+)
 from support import inside
 from support.api import example_of, path_of
 from support.campaign import Campaign
@@ -172,6 +184,27 @@ def test_a_turn_that_comes_when_the_wait_has_just_ended_is_taken(
     assert turns.acquire(timeout=0) is True
     turns.release()
     assert turns.acquire(timeout=0) is True
+
+
+def test_a_connection_that_a_thread_has_closed_is_kept_nowhere(app: App) -> None:
+    """Where several blogs are served, each request of a worker opens one."""
+    store = app.site.store
+
+    def connections() -> int:
+        gc.collect()
+        return sum(isinstance(each, sqlite3.Connection) for each in gc.get_objects())
+
+    store.close_own_reader()
+    before = connections()
+    for _ in range(3):
+        assert store.admins() == []
+        assert connections() == before + 1
+        store.close_own_reader()
+    assert connections() == before
+
+
+def test_a_stored_time_that_is_impossible_is_the_nearest_possible_one() -> None:
+    assert [possible_time(time) for time in (-1, 0, 1, 1e12)] == [0, 0, 1, YEAR_9999]
 
 
 def test_changes_of_more_pages_than_are_told_apart_count_for_all_pages() -> None:
