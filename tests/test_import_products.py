@@ -1267,6 +1267,7 @@ def test_the_json_of_halo_1_is_imported(importer: Importer) -> None:
         "email": "ming@example.com",
         "authorUrl": "https://ming.example",
         "ipAddress": "203.0.113.77",
+        "userAgent": "Mozilla/5.0",
         "content": "第一条",
         "status": "PUBLISHED",
         "isAdmin": False,
@@ -1281,6 +1282,7 @@ def test_the_json_of_halo_1_is_imported(importer: Importer) -> None:
     result = importer.import_file(json.dumps({"version": "1.5.4", **data}))
     assert result.counts == (3, 3, 0, 0)
     assert "comments of the owner: 1" in result.text
+    assert "not carried: user agents (3)\n" in result.text
     found = {row["id"]: row for row in importer.comments}
     assert [row["page_key"] for row in found.values()] == ["/archives/first"] * 3
     first, second, third = importer.comments_by_time.values()

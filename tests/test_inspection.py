@@ -642,6 +642,13 @@ def bench(folder_and_place: tuple[Path, Place]) -> Bench:
     return Bench(folder, place)
 
 
+# What a finding is about: the word in front of it.
+SUBJECTS = {
+    *("tag", "script", "thread", "canonical", "page", "other", "hidden", "picture", "mixed"),
+    *("csp", "headers", "origin", "cors", "cache", "proxy", "service", "version"),
+}
+
+
 def found_in(text: str) -> list[tuple[str, str, str]]:
     return LINE.findall(text)
 
@@ -720,6 +727,7 @@ def test_check_names_each_mistake_in_one_sentence(bench: Bench, mistake: Mistake
     code, text = bench.check(mistake.url, **mistake.settings)
     wrong = [said for level, _, said in found_in(text) if level in ("warn", "fail")]
     assert (code, wrong) == (1, [mistake.said]), text
+    assert {subject for _, subject, _ in found_in(text)} <= SUBJECTS
     assert "all is well" not in text
     for language in ("zh", "zh-TW"):
         assert translated(mistake.said, language) != mistake.said
