@@ -318,6 +318,28 @@ def test_erased_texts_leave_a_large_database_file_while_authors_write(
     assert_whole(str(path))
 
 
+def test_erased_texts_leave_a_database_file_as_soon_as_no_other_program_reads_it(
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection
+) -> None:
+    path = Path(inside.database_path(app))
+
+    def left() -> bool:
+        return any(b"secret@" in file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+
+    add_comments(db, 900)
+    db.execute("UPDATE comment SET email = 'secret@example.com'")
+    db.execute("UPDATE comment SET content = hex(zeroblob(id % 7 * 100))")  # rows move
+    db.execute("UPDATE comment SET email = '', masked = 1")
+    with closing(sqlite3.connect(path)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM comment").fetchone()
+        age(app, fake_world, DAY, ticks=3)
+        assert left()
+    age(app, fake_world, 60, ticks=3)
+    assert not left()
+    assert_whole(str(path))
+
+
 # Databases that commentd does not make itself, but that an owner may have rewritten.
 LAYOUTS = {
     "maps of pages": ("auto_vacuum = FULL", "page_size = 512"),
