@@ -2,6 +2,7 @@
 Then tests of requirements that no other file tests."""
 
 import ast
+import logging
 import re
 import sqlite3
 import ssl
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from commentd import once_a_minute
 from support import provenance
 from support.commands import run
 from support.sources import (
@@ -206,3 +208,19 @@ def test_each_line_of_the_log_has_its_time_zone(tmp_path: Path) -> None:
     (tmp_path / "commentd.ini").chmod(0o644)
     _, _, errors = run(tmp_path, "check", TZ="Asia/Kathmandu")
     assert re.match(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\+0545 WARNING ", errors)
+
+
+def test_a_line_of_the_log_is_written_once_a_minute_and_a_thousand_are_remembered() -> None:
+    is_new = once_a_minute()
+
+    def is_written(text: str, at: float) -> bool:
+        record = logging.LogRecord("commentd", logging.WARNING, "", 0, text, None, None)
+        record.created = at
+        return is_new(record)
+
+    assert [is_written("one", at) for at in (1000, 1001, 1059, 1060, 1061)] == [
+        *(True, False, False, True, False)
+    ]
+    assert all(is_written(str(number), 1062) for number in range(1000))
+    assert is_written("one", 1062)
+    assert not is_written("one", 1063)
