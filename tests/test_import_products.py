@@ -1073,6 +1073,18 @@ def test_an_imported_page_of_github_without_a_url_in_its_text_is_named_by_its_ti
     assert importer.pages[page]["title"] == ""
 
 
+@pytest.mark.parametrize("who", ["users", "reactors"])
+def test_thumbs_of_github_are_likes(importer: Importer, who: str) -> None:
+    lines = (MOVING / "github_discussions.jsonl").read_text("utf-8").splitlines()
+    thread = json.loads(lines[1])
+    thread["reactionGroups"] = [
+        {"content": "THUMBS_UP", who: {"totalCount": 3}},
+        {"content": "HEART", who: {"totalCount": 2}},
+    ]
+    importer.import_file(json.dumps(thread), "--format", "github")
+    assert importer.pages["/"]["page_likes"] == 5
+
+
 def test_an_import_of_github_counts_what_is_no_comment(importer: Importer) -> None:
     lines = (MOVING / "github_discussions.jsonl").read_text("utf-8").splitlines()
     thread = json.loads(lines[1])
@@ -1091,6 +1103,7 @@ def test_webmentions_in_one_line_are_imported_as_those_in_many(
     listed = json.loads((MOVING / "webmention.json").read_text("utf-8"))["children"]
     result = importer.import_file(json.dumps({around: listed}))
     assert (result.code, len(importer.comments)) == (0, 4)
+    assert importer.pages["/2024/first"]["page_likes"] == 2
 
 
 def test_a_file_of_webmentions_that_breaks_off_gives_what_stands_before(importer: Importer) -> None:
