@@ -1822,7 +1822,7 @@ class CommentRenderer(mistune.HTMLRenderer):
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
         link = self.link(text or html.escape(url), url)
-        return link.replace("<a ", PICTURE_LINK, 1)
+        return link.replace("<a ", PICTURE_LINK)
 
     def block_code(self, code: str, info: str | None = None) -> str:
         # mistune fails on a space that was written as an entity.
@@ -23584,7 +23584,7 @@ def markdown_link(text: str, url: str) -> str:
 
 
 def html_picture(text: str, url: str) -> str:
-    return html_link(text, url).replace("<a ", PICTURE_LINK, 1)
+    return html_link(text, url).replace("<a ", PICTURE_LINK)
 
 
 def markdown_picture(text: str, url: str) -> str:
