@@ -804,6 +804,19 @@ def test_ten_minutes_lie_between_two_emails_about_a_page(guest: Guest, ann: Read
     assert len(links_in(guest.texts(ANN)[1])) == 2
 
 
+def test_an_email_is_about_the_two_hundred_oldest_replies_and_the_next_about_the_rest(
+    guest: Guest, ann: Reader
+) -> None:
+    first = ann.comment("mine")
+    for number in range(203):
+        guest.comment(str(number), parent_id=first)
+    guest.deliver()
+    guest.later(MINUTE, times=11)
+    subjects = [email["Subject"] for email in guest.arrived(ANN)]
+    assert [re.findall(r"\d+ new", subject) for subject in subjects] == [["200 new"], ["3 new"]]
+    assert guest.quotes()[1] == [quote for n in (200, 201, 202) for quote in (str(n), "mine")]
+
+
 def test_replies_on_many_pages_are_few_emails_and_none_is_lost(guest: Guest, ann: Reader) -> None:
     for number in range(9):
         mine = ann.comment(nickname="Ann", page_url=f"/{number}/")
