@@ -224,8 +224,13 @@ def test_the_widget_is_told_of_each_pack(app: App) -> None:
     visitor = Visitor(app)
     (pack,) = visitor.get("/stickers.json").json["packs"]
     assert pack["title"] == "cats"
-    codes = [each["code"] for each in pack["stickers"]]
-    assert codes == ["cats_drawn", "cats_hello", "cats_hi", "cats_wide", "cats_再-见"]
+    assert [(each["code"], each["label"], each["width"]) for each in pack["stickers"]] == [
+        ("cats_drawn", "drawn", 24),
+        ("cats_hello", "hello", 24),
+        ("cats_hi", "hi", 24),
+        ("cats_wide", "wide", 48),
+        ("cats_再-见", "再 见!", 24),
+    ]
     for each in pack["stickers"]:
         assert visitor.get(f"/{each['url']}").content_type.startswith("image/")
     assert visitor.listing(view="threads")["settings"]["stickers"] is True
