@@ -1531,7 +1531,7 @@ class CommentBlock(mistune.BlockParser):
         if tag[:1].isalpha() and tag not in known:
             line = state.get_line(match.start()).strip()
             if not START_TAG.fullmatch(line):
-                return state.append_paragraph()
+                return None  # it is text
         return super().parse_raw_html(match, state)
 
 
