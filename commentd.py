@@ -30773,10 +30773,10 @@ def tell_whether_served(first: Config, config: Config) -> None:
     if not is_running(first.database):
         tell("The service is not running: it serves this blog when it starts.")
         return
-    # It looks each second.
+    # It looks each second. When it has noted its version, requests reach the blog.
     ends_at = time.monotonic() + 10
     while time.monotonic() < ends_at:
-        if is_running(config.database):
+        if is_running(config.database) and version_that_serves(config.database):
             tell("The service that runs has taken it up: no restart is needed.")
             return
         threading.Event().wait(0.1)
