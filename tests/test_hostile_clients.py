@@ -731,8 +731,9 @@ def hello() -> bytes:
 
 
 def client_that_does_not_read(service: Service) -> socket.socket:
-    """A client that asks for long responses and does not read them."""
-    peer = service.connect()
+    """A client that asks for long responses and does not read them. What it leaves unread costs
+    its own connections alone."""
+    peer = service.connect(ATTACKER)
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     peer.sendall(LIST * 8)
     return peer

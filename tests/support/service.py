@@ -115,12 +115,15 @@ class Service:
         self.address = found[1]
         return self
 
-    def connect(self) -> socket.socket:
+    def connect(self, ip: str = "") -> socket.socket:
+        """`ip`: of the client; "" for the usual one."""
         unix = self.address.startswith("unix:")
         connection = socket.socket(socket.AF_UNIX if unix else socket.AF_INET)
         self.opened.append(connection)
         connection.settimeout(PATIENCE)
         host, _, port = self.address.removeprefix("http://").removeprefix("unix:").rpartition(":")
+        if ip:
+            connection.bind((ip, 0))
         try:
             connection.connect(port if unix else (host, int(port)))
         except OSError:
