@@ -535,7 +535,8 @@ def test_a_name_that_looks_like_an_accounts_is_refused_if_the_owner_wants_that(
 def test_a_name_whose_signs_could_be_any_letters_counts_as_an_accounts(
     guest: Guest, ann: Reader
 ) -> None:
-    """Of such signs there is no list: the length of the name and the other letters tell."""
+    """No list says which letters such a sign looks like. So it counts as any letter: a name of the
+    same length whose other letters are equal is refused."""
     for nickname in ("ᎪᏁᏁ", "Aղn"):
         assert guest.say("hi", nickname=nickname, status=409) == TAKEN, nickname
         ann.say("hi", nickname=nickname)
