@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 import jwt
 import pytest
 from PIL import Image
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from commentd import App, LoginProvider
 from support import inside
-from support.blog import POST
+from support.blog import POST, say
 from support.engines import Window, firefox, webkit
 from support.inside import sql
 from support.provider import CLIENT_ID, CLIENT_SECRET, Provider
@@ -368,6 +368,26 @@ def test_the_own_site_signs_a_reader_in_after_a_request_had_no_response(
     page.evaluate("document.querySelector('commentd-thread').load({})")
     expect(greeting(page)).to_be_visible()
     expect_only(faults, "ERR_FAILED")
+
+
+def test_a_token_of_the_own_site_is_sent_once_though_two_forms_open(
+    app: App, view: View, site: Site, fake_world: FakeWorld, of_site: Page, asked: list[str]
+) -> None:
+    say(app, "Who answers?")
+    of_site.evaluate("localStorage.clear()")
+    token = site_token(site.service, fake_world, jti="b")
+    page = view(thread_for(token), lang="en")
+    held: list[Route] = []  # what sign-in says, which a form waits for
+    page.route("**/words/provider-*", lambda route: held.append(route))
+    asked.clear()
+    with page.expect_request("**/words/provider-*"):
+        page.get_by_placeholder(EN["write"]).click()
+    page.locator(".reply").click()
+    expect(page.get_by_role("textbox", name=EN["name"])).to_have_count(2)
+    for route in held:
+        route.continue_()
+    expect(greeting(page)).to_be_visible()
+    assert len([url for url in asked if url.endswith("/auth/site")]) == 1
 
 
 def test_a_token_of_the_own_site_that_is_refused_leaves_the_form_of_a_guest(
