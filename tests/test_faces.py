@@ -4,7 +4,6 @@ the service looks for those of guests elsewhere, if the owner wants that."""
 import base64
 import hashlib
 import io
-import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -17,7 +16,7 @@ from PIL import Image
 from commentd import App, Config, make_app
 from support.admin import owner as owner  # a fixture
 from support.client import PAGE, Visitor
-from support.commands import run_here
+from support.commands import findings, run_here
 from support.inside import sql
 from support.world import FakeWorld
 
@@ -157,12 +156,6 @@ def test_a_blog_without_faces_offers_none(visitor: Visitor, app: App) -> None:
     assert not {"faces", "pictures"} & {*visitor.listing(view="threads")["settings"]}
 
 
-def said_of_faces(folder: Path) -> list[tuple[str, str]]:
-    """What `commentd check` finds about a gallery beside the settings: level and text of each."""
-    _, text, _ = run_here(folder, "check", COMMENTD_COMMENTS_FACES=str(folder / "faces"))
-    return re.findall(r"(?m)^  (ok|note|warn|fail) +faces +(\S.*)$", text)
-
-
 def test_check_names_the_files_that_readers_do_not_see(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "commentd.ini").write_text("[comments]\nfaces = faces\n")
     _, text, _ = run_here(tmp_path, "check")
@@ -180,10 +173,11 @@ def test_check_says_that_readers_see_two_hundred_faces_at_most(tmp_path: Path) -
     (faces / "1.png").write_bytes(drawn())
     for number in range(2, 201):
         (faces / f"{number}.png").hardlink_to(faces / "1.png")
-    assert said_of_faces(tmp_path) == []
+    chosen = {"COMMENTD_COMMENTS_FACES": str(faces)}
+    assert findings("faces", tmp_path, **chosen) == []
     (faces / "ours.png").hardlink_to(faces / "1.png")
     said = f"{faces} has more than 200 files: readers see the first ones"
-    assert said_of_faces(tmp_path) == [("warn", said)]
+    assert findings("faces", tmp_path, **chosen) == [("warn", said)]
     config = Config(database_path=str(tmp_path / "x.db"), comments_faces=str(faces))
     with closing(make_app(config)) as app:
         shown = gallery(Visitor(app))

@@ -18,7 +18,7 @@ from commentd import App, Config, make_app
 from support import inside
 from support.admin import owner as owner  # a fixture
 from support.client import PAGE, Visitor
-from support.commands import run_here
+from support.commands import findings, run_here
 from support.shared import shared_app
 from support.world import FakeWorld, read
 
@@ -253,9 +253,7 @@ def test_a_blog_without_images_pays_nothing_for_them(app: App) -> None:
 
 def checked(folder: Path) -> list[tuple[str, str]]:
     """What `commentd check` says of a folder of stickers: level and text of each finding."""
-    _, text, _ = run_here(folder.parent, "check", COMMENTD_STICKERS_FOLDER=str(folder))
-    assert "\x1b" not in text
-    return re.findall(r"(?m)^  (ok|note|warn|fail) +stickers +(\S.*)$", text)
+    return findings("stickers", folder.parent, COMMENTD_STICKERS_FOLDER=str(folder))
 
 
 def packs_of(folder: Path) -> dict[str, list[str]]:

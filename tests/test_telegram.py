@@ -287,27 +287,29 @@ def test_a_text_that_has_changed_is_shown_again_before_it_is_approved(
         assert guest.status_of(number) == "visible"
 
 
+def deletion(guest: Guest) -> Callable[[], object]:
+    """What deletes a comment that its author has posted, and of which the chat has heard."""
+    made = guest.say("hi")
+    guest.deliver()
+    token = {"edit_token": made["edit_token"]}
+    return lambda: guest.delete_json(f"/comments/{made['comment']['id']}", token)
+
+
 def test_a_button_of_a_comment_that_is_deleted_meanwhile_says_that_it_is_gone(
     start_with_telegram: StartWithTelegram, telegram: Telegram
 ) -> None:
     with start_with_telegram(HOLD) as guest:
-        made = guest.say("hi")
-        guest.deliver()
-        number = made["comment"]["id"]
-        token = {"edit_token": made["edit_token"]}
+        delete = deletion(guest)
 
-        def erase() -> None:
-            guest.delete_json(f"/comments/{number}", token)
-
-        def erase_before_the_next_write() -> None:
-            inside.just_before_it_writes(guest.served, erase)
+        def delete_before_the_next_write() -> None:
+            inside.just_before_it_writes(guest.served, delete)
 
         # What is written first is that the update has come.
-        inside.just_before_it_writes(guest.served, erase_before_the_next_write)
+        inside.just_before_it_writes(guest.served, delete_before_the_next_write)
         telegram.press("Approve", telegram.last())
         listen(guest)
         assert telegram.answered == ["This comment no longer exists."]
-        assert guest.status_of(number) == "deleted"
+        assert guest.sql("SELECT status FROM comment") == [("deleted",)]
         assert audit(guest) == []
 
 
@@ -315,10 +317,9 @@ def test_a_button_of_a_comment_that_its_author_has_deleted_says_that_it_is_gone(
     start_with_telegram: StartWithTelegram, telegram: Telegram
 ) -> None:
     with start_with_telegram(HOLD) as guest:
-        made = guest.say("hi")
-        guest.deliver()
+        delete = deletion(guest)
         telegram.press("Approve", telegram.last())
-        guest.delete_json(f"/comments/{made['comment']['id']}", {"edit_token": made["edit_token"]})
+        delete()
         listen(guest)
         assert telegram.answered == ["This comment no longer exists."]
 

@@ -4,6 +4,7 @@ import contextlib
 import io
 import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,3 +61,10 @@ def run_here(folder: Path, *arguments: str, **environ: str) -> tuple[int, str, s
     output.seek(0)
     assert "Traceback" not in errors.getvalue()
     return code, output.read(), errors.getvalue()
+
+
+def findings(part: str, folder: Path, **environ: str) -> list[tuple[str, str]]:
+    """What `commentd check` says of a part of the service: level and text of each finding."""
+    _, text, _ = run_here(folder, "check", **environ)
+    assert "\x1b" not in text
+    return re.findall(rf"(?m)^  (ok|note|warn|fail) +{part} +(\S.*)$", text)
