@@ -179,6 +179,10 @@ def replacements(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
             for keyword in keywords:
                 others = [each for each in keywords if each is not keyword]
                 yield node, ast.unparse(ast.Call(function, arguments, others))
+        case ast.Return(value=ast.Constant(value=bool(answer))):
+            yield node, f"return {not answer}"
+        case ast.Return(value=ast.Constant(value="")):
+            yield node, "return 'x'"  # None is as false as the empty text
         case ast.Return(value=ast.expr() as value) if ast.unparse(value) != "None":
             yield node, "return None"
         case ast.stmt() if can_go(node):
@@ -352,6 +356,12 @@ def test_a_mutation_can_be_made_anywhere() -> None:
         changed = change.made_in(PROGRAM)
         ast.parse(changed)
         assert changed.splitlines()[change.line - 1] != PROGRAM.splitlines()[change.line - 1]
+
+
+@pytest.mark.slow
+def test_changes_that_are_listed_as_equivalent_can_be_made() -> None:
+    made = {(change.function, change.old, change.new) for change in changes(ast.parse(PROGRAM))}
+    assert made >= EQUIVALENT
 
 
 @pytest.fixture
