@@ -17223,7 +17223,7 @@ class Thread:
 
     root: Comment
     replies: Sequence[Comment]
-    more_replies: int
+    more_replies: int = 0
 
     @property
     def comments(self) -> list[Comment]:
@@ -23658,8 +23658,6 @@ def with_sticker_codes(text: str, images: Images) -> str:
 def with_references_read(text: str) -> str:
     """A text with characters in the place of references such as `&amp;` and `&nbsp;`. A bare `&`
     stays."""
-    if "&" not in text:
-        return text
     return re.sub(r"&#?\w+;", lambda reference: html.unescape(reference[0]), text)
 
 
@@ -24089,7 +24087,7 @@ class MarkdownWriter:
         inner = text.strip()
         if not inner:
             return text
-        before, after = text.split(inner, 1)
+        before, after = text.split(inner)
         # An empty line would end the paragraph.
         inner = re.sub(r"\n(?= *\n)", r"\n\\", inner)
         if element.tag == "a":
@@ -27444,7 +27442,7 @@ NO_VOTERS = bytes(256)  # a Bloom filter of the IP addresses that have voted
 
 def as_isso(export: Export) -> Iterator[bytes]:
     """The database of Isso. It shows replies on one level, below the top-level comment."""
-    with tempfile.NamedTemporaryFile(suffix=".db") as file:
+    with tempfile.NamedTemporaryFile() as file:
         with contextlib.closing(sqlite3.connect(file.name)) as db:
             write_isso(db, export)
         while part := file.read(MEGA):
@@ -27472,7 +27470,6 @@ def write_isso(db: sqlite3.Connection, export: Export) -> None:
 
 
 def isso_row(comment: ExportedComment) -> tuple[Any, ...]:
-    is_deleted = comment.status == "deleted"
     return (
         comment.page_id,
         comment.id,
@@ -27481,7 +27478,7 @@ def isso_row(comment: ExportedComment) -> tuple[Any, ...]:
         comment.edited_at,
         ISSO_MODES[comment.status],
         comment.ip or UNKNOWN_IP,
-        "" if is_deleted else markdown_or_html(comment),
+        markdown_or_html(comment),
         # It keeps names and websites as HTML.
         html.escape(comment.nickname, quote=False) or None,
         comment.email or None,
@@ -27597,7 +27594,7 @@ def page_data(export: Export, comments: list[ExportedComment]) -> Json:
             replies[comment.thread_id].append(comment)
     roots = [comment for comment in comments if comment.thread_id is None]
     roots.sort(key=lambda comment: not comment.pinned)  # the others keep their order
-    threads = [nested_thread(display, Thread(root, replies[root.id], 0)) for root in roots]
+    threads = [nested_thread(display, Thread(root, replies[root.id])) for root in roots]
     emails = {comment.id: comment.email for comment in comments if export.emails}
     total = sum(comment.status == "visible" for comment in comments)
     first = comments[0]
