@@ -39,6 +39,7 @@ from support.database import assert_whole, dump, tables_in
 from support.inside import add_many_comments, writing_store
 from support.installations import (
     BLOG,
+    DEEP,
     LONG_AGO,
     WORDS,
     Installation,
@@ -49,6 +50,7 @@ from support.installations import (
     installations,
 )
 from support.patience import PATIENCE
+from support.products import MOVING
 from support.sources import ROOT
 from support.world import FakeWorld
 
@@ -566,7 +568,7 @@ def check_artalk(text: bytes, shown: list[Row]) -> None:
     ]
 
 
-REAL_WALINE = json.loads((Path(__file__).parent / "moving/real_waline.json").read_text("utf-8"))
+REAL_WALINE = json.loads((MOVING / "real_waline.json").read_text("utf-8"))
 
 
 def check_waline(text: bytes, shown: list[Row]) -> None:
@@ -688,6 +690,81 @@ def test_isso_itself_shows_what_is_exported_for_it(
 
 def test_every_export_format_is_compared_with_its_product() -> None:
     assert {*CHECKS} == {*EXPORTERS} == {*LOST, "commentd"}
+
+
+# One of each: an edited and pinned comment, a reply that waits, spam, a tombstone with a reply that
+# shows no text; and pages with and without a title, and without comments.
+EVERYTHING = [
+    DEEP
+    | {
+        "status": "visible",
+        "parent": None,
+        "nickname": 'Tom & "<b>"',
+        "email": "tom@example.com",
+        "website": "https://tom.example/?a=1&b='2'",
+        "content": "*one* `&` <two>",
+        "ip": "203.0.113.77",
+        "country": "DE",
+        "location": "德国",
+        "language": "de",
+        "likes": 3,
+        "pinned": 1,
+        "created_at": 10,
+        "edited_at": 90,
+    },
+    DEEP
+    | {
+        "status": "waiting",
+        "parent": 0,
+        "email": "",
+        "content": "two",
+        "ip": "",
+        "held": "links",
+        "created_at": 20,
+    },
+    DEEP | {"status": "spam", "parent": 1, "content": "three", "created_at": 30},
+    DEEP | {"status": "deleted", "parent": None, "created_at": 40},
+    DEEP
+    | {"status": "visible", "parent": 3, "content": "[five]: https://b.example", "created_at": 50},
+]
+
+
+@pytest.mark.parametrize("name", EXPORTERS)
+def test_each_field_of_an_export_has_its_value(tmp_path: Path, name: str) -> None:
+    installation = Installation(tmp_path)
+    settings = tmp_path / "commentd.ini"
+    text = settings.read_text() + "  http://localhost:4000\n[comments]\nreactions = 👍 🎉\n"
+    settings.write_text(text, "utf-8")
+    alone = chain("visible")[0] | {"content": "six", "created_at": 60}
+    fill_database(
+        installation,
+        [
+            ("/2026/日记/", True, 5, 7, 2, EVERYTHING),
+            ("https://other.example/x/", False, 6, 0, 0, [alone]),
+            ("/seen/", False, 0, 9, 0, []),
+        ],
+    )
+    with writing_store(installation.path) as store:
+        store.set_title(1, "日记 & <1>", "import")
+        store.raise_reaction(1, "🎉", 4)
+        store.run("UPDATE comment SET own_html = 1, html = '<p>a &nbsp; b</p>' WHERE id = 6")
+    exported = installation.export(name, "--emails")
+    expected = MOVING / f"exported.{name}"
+    text = rows_of_isso(exported) if name == "isso" else exported.decode()
+    assert text == expected.read_text("utf-8")
+
+
+def rows_of_isso(database: bytes) -> str:
+    """Its tables, as a line of JSON for each row. Nobody has voted."""
+    lines = ""
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.deserialize(database)
+        db.row_factory = sqlite3.Row
+        for table in ("preferences", "threads", "comments"):
+            for row in map(dict, db.execute(f"SELECT * FROM {table}")):
+                assert not any(row.pop("voters", b""))
+                lines += json.dumps(row, ensure_ascii=False) + "\n"
+    return lines
 
 
 # The command
