@@ -79,6 +79,11 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
+def nested(comment: Row) -> tuple[int, list[Any]]:
+    """The id of a comment, and the same of its replies."""
+    return comment["id"], [nested(reply) for reply in comment["replies"]]
+
+
 def page_file(data: Path, key: str) -> Path:
     index = json.loads((data / "index.json").read_bytes())
     return data / f"{index['pages'][key]}.json"
@@ -90,10 +95,36 @@ def page_file(data: Path, key: str) -> Path:
 def test_the_files_for_a_blog_hold_what_readers_see_and_the_manual_names_each_field(
     tmp_path: Path,
 ) -> None:
-    data = exported(installed(tmp_path), "data")
+    installation = installed(tmp_path)
+    with writing_store(installation.path) as store:
+        store.set_title(1, "日记 & <1>", "owner")
+    data = exported(installation, "data")
     assert not re.search(b"canary|lu@example|8.8.8", b"".join(contents(data).values()))
     page = json.loads(page_file(data, PAGE.rstrip("/")).read_bytes())
     pinned, first, gone = page["comments"]
+    assert page == {
+        "page_key": "/blog/2026/日记",
+        "page_url": "/blog/2026/日记/",
+        "title": "日记 & <1>",
+        "lang": "en",
+        "dir": "ltr",
+        "total": 6,
+        "heading": "6 comments",
+        "texts": {
+            "comments": "Comments",
+            "signed": "signed in",
+            "admin": "Admin",
+            "pinned": "Pinned",
+            "edited": "edited",
+            "like": "Like",
+        },
+        "comments": [pinned, first, gone],
+    }
+    assert [nested(comment) for comment in page["comments"]] == [
+        (7, []),
+        (1, [(2, [(3, []), (4, [])])]),
+        (5, [(6, [])]),
+    ]
     assert (pinned["pinned"], gone["gone"]) == (True, "This comment was removed.")
     assert (gone["author"], gone["html"], gone["initial"]) == ("Anonymous", "", "A")
     assert first == {
@@ -118,6 +149,19 @@ def test_the_files_for_a_blog_hold_what_readers_see_and_the_manual_names_each_fi
     for language, manual in MANUAL.items():
         named = {*re.findall(r"`(\w+)`", manual["export"])}
         assert {*first, *page} <= named, language
+
+
+def test_a_page_with_one_comment_has_a_file(tmp_path: Path) -> None:
+    installation = Installation(tmp_path)
+    fill_database(installation, [("/a/", False, 0, 0, 0, [FIRST])])
+    page = json.loads(page_file(exported(installation, "data"), "/a").read_bytes())
+    assert (page["total"], [nested(comment) for comment in page["comments"]]) == (1, [(1, [])])
+
+
+def test_a_line_of_the_files_for_a_blog_holds_one_value_as_people_read_it(tmp_path: Path) -> None:
+    data = exported(installed(tmp_path), "data")
+    text = page_file(data, "/blog/2026/日记").read_text("utf-8")
+    assert text.startswith('{\n "page_key": "/blog/2026/日记",\n "page_url": "/blog/2026/日记/",\n')
 
 
 def test_email_addresses_reach_the_files_for_a_blog_only_when_they_are_asked_for(
@@ -148,8 +192,11 @@ def test_the_file_of_a_page_goes_with_its_last_comment_and_those_of_the_owner_st
     tmp_path: Path,
 ) -> None:
     installation = installed(tmp_path, PAGE, "/other/")
-    blog = exported(installation, "hugo")
+    blog = installation.folder / "blog"
+    blog.mkdir()
     data = blog / "data/commentd"
+    _, told, _ = installation.run("export", "hugo", "--to", str(blog))
+    assert told.decode().startswith(f"comments: 12, of 2 pages, in {data}\n")
     gone = page_file(data, "/other")
     mine = [data / "mine.json", data / "notes-1234.json", blog / "data/authors.json"]
     for path in mine:
@@ -171,6 +218,7 @@ def test_a_partial_that_the_owner_changed_stays_and_one_that_is_deleted_comes_an
     blog = exported(installation, "jekyll")
     partial, other = blog / "_includes/commentd.html", blog / "_includes/commentd-list.html"
     first = partial.read_text("utf-8")
+    assert re.search(r"<style>\n/\*[^<]*\n\.commentd [^<]*</style>\n", first)
     partial.write_text("mine")
     other.unlink()
     _, told, _ = installation.run("export", "jekyll", "--to", str(blog))
@@ -182,11 +230,24 @@ def test_a_partial_that_the_owner_changed_stays_and_one_that_is_deleted_comes_an
 
 
 def test_the_file_of_a_page_has_a_name_that_every_generator_takes(tmp_path: Path) -> None:
-    pages = [PAGE, "/", "/A/B.html", "/a/b.html?x=1", f"/{'long/' * 100}", "https://b.example/"]
+    pages = [PAGE, "/", "/A/B.html", "/x/?x=1", f"/{'long/' * 100}", "https://b.example/x"]
     data = exported(installed(tmp_path, *pages), "data")
-    names = [path.name for path in data.iterdir()]
-    assert len(names) == len(pages) + 1
-    assert all(re.fullmatch(r"[a-z0-9][a-z0-9-]{,80}\.json", name) for name in names)
+    index = json.loads((data / "index.json").read_bytes())
+    # By its name a file is known again.
+    assert index == {
+        "format": "commentd data",
+        "version": 1,
+        "pages": {
+            "/": "8a5edab28263",
+            "//b.example/x": "b-example-x-4c3b8b88ee73",
+            "/A/B.html": "a-b-html-450b01b91741",
+            "/blog/2026/日记": "blog-2026-ac6f71970878",
+            "/x?x=1": "x-x-1-f8ede508f4e1",
+            f"/{'long/' * 99}long": f"{'long-' * 12}-f5051a055f39",
+        },
+    }
+    names = {path.name for path in data.iterdir()}
+    assert names == {"index.json", *(f"{name}.json" for name in index["pages"].values())}
 
 
 def test_an_export_for_a_blog_says_what_is_missing(tmp_path: Path) -> None:
