@@ -24822,7 +24822,7 @@ PRODUCTS = {
             "comments",
             {
                 "id": "metadata.name",
-                "parent": "above",
+                "parent": "spec.quoteReply",
                 "thread": "spec.commentName",
                 "page": "in",
                 "nickname": "spec.owner.displayName|spec.owner.name",
@@ -24946,8 +24946,6 @@ def fields_in(record: Any, table: Table) -> Values:
     texts = Values()
     for name, path in table.fields.items():
         value = pick(record, path)
-        if value is None:
-            continue
         if name == "likes" and str(value).startswith("["):  # a list, or one as text
             value = len(re.findall(r"[^\[\], ]+", str(value)))
         text = as_text(value)
@@ -25491,9 +25489,9 @@ def database_records(path: Path, product: Product) -> Iterator[Found]:
             raise OperatorError(f"the database is damaged ({one_line(result)})")
         if product.dump_sign:  # the names of its tables may begin with anything
             yield from dump_records("\n".join(db.iterdump()))
-            return
-        for row in db.execute(product.sql):
-            yield Record(product.comments.name, dict(row))
+        else:
+            for row in db.execute(product.sql):
+                yield Record(product.comments.name, dict(row))
 
 
 # SQL dumps
@@ -25563,7 +25561,7 @@ def columns_of(pieces: re.Pattern[str], content: str, position: int) -> list[str
         if is_first and name and (piece["name"] or name.lower() not in NO_COLUMN):
             names.append(name)
         is_first = piece["mark"] == "," and depth == 1
-        if depth == 0 or piece["mark"] == ";":
+        if depth == 0:
             break
     return names
 
@@ -25589,20 +25587,18 @@ def rows_of_statement(
             row.append("")
         elif is_open:
             row[-1] = sql_value(piece)
-    yield [], max(position - 1, 0)
+    yield [], position - 1
 
 
 def sql_value(piece: re.Match[str]) -> str:
     if piece["text"] is not None:
         return piece["text"].replace("''", "'")
-    word = piece["word"] or piece["name"] or ""
+    word: str = piece["word"] or piece["name"]
     return "" if word.upper() == "NULL" else word
 
 
 def unescaped(text: str) -> str:
     """A text of MySQL without its backslashes."""
-    if "\\" not in text:
-        return text
     return re.sub(r"(?s)\\(.)", lambda mark: MYSQL_ESCAPES.get(mark[1], mark[1]), text)
 
 
@@ -25663,14 +25659,14 @@ def folder_records(path: Path) -> Iterator[Found]:
         try:
             data = data_in(text)
         except (ValueError, RecursionError) as error:
-            yield Unreadable("comments", f"{file.name} ({one_line(str(error))})")
+            yield Unreadable("", f"{file.name} ({one_line(str(error))})")
             continue
         folder = ""
         if file != path:
             folder = file.parent.relative_to(path).as_posix().removeprefix(".") or path.name
         for number, values in enumerate(comments_in(data)):
             name = file.stem if number == 0 else f"{file.stem} {number + 1}"
-            yield Record("comments", {"_id": name, **values, "folder": folder})
+            yield Record("", {"_id": name, **values, "folder": folder})
 
 
 def data_in(text: str) -> Any:
@@ -25879,9 +25875,8 @@ def halo_records(all_found: Iterator[Found]) -> Iterator[Found]:
         has_account = pick(values, "spec.owner.kind") == "User"
         more = {
             "in": page_id,
-            "above": pick(values, "spec.quoteReply|spec.commentName"),
             "email": "" if has_account else owner,
-            "by_author": has_account and owner == authors.get(page_id, "admin"),
+            "by_author": has_account and owner == authors.get(page_id),
             "counter": counters.get(f"comments.content.halo.run/{name}"),
         }
         yield Record("comments", {**values, **more})
@@ -25894,19 +25889,17 @@ def halo_objects(record: Record) -> Iterator[Json]:
     values = record.values
     if record.table in HALO_1_PAGES:
         yield from halo_1_page(values, HALO_1_PAGES[record.table])
-        return
-    if record.table in HALO_1_COMMENTS:
+    elif record.table in HALO_1_COMMENTS:
         yield halo_1_comment(values, HALO_1_COMMENTS[record.table])
-        return
-    if isinstance(values.get("data"), str):
+    elif isinstance(values.get("data"), str):
         with contextlib.suppress(ValueError, RecursionError):
             inner = json.loads(base64.b64decode(values["data"]))
             if isinstance(inner, dict):
                 yield inner
-        return
-    parts = [values.get(name) for name in ("comment", "reply", "subject", "post")]
-    whole = [part for part in parts if isinstance(part, dict) and "kind" in part]
-    yield from whole or [values]
+    else:
+        parts = [values.get(name) for name in ("comment", "reply", "subject", "post")]
+        whole = [part for part in parts if isinstance(part, dict) and "kind" in part]
+        yield from whole or [values]
 
 
 HALO_1_PAGES = {"posts": "Post", "sheets": "SinglePage"}
@@ -26010,7 +26003,7 @@ def typecho_categories(rows: dict[str, list[Json]]) -> dict[Any, str]:
 
 def typecho_url(row: Json, route: str, options: dict[str, str], categories: dict[Any, str]) -> str:
     directory = categories.get(row.get("cid"), "")
-    zone = timedelta(seconds=count_in(options.get("timezone", "0"), DAY))
+    zone = timedelta(seconds=count_in(options.get("timezone", ""), DAY))
     created = count_in(as_text(row.get("created")), 10**11)
     day = datetime.fromtimestamp(created, UTC) + zone
     names = {
@@ -26064,20 +26057,20 @@ def staticman_records(all_found: Iterator[Found]) -> Iterator[Found]:
         if re.fullmatch("[0-9a-f]{32}|[0-9a-f]{64}", as_text(values.get("email"))):
             values["email"] = ""  # only its hash is there
         values["in"] = staticman_page(values)
+        values["above"] = as_text(pick(values, STATICMAN_PARENTS))
         pages[values["in"]].append(values)
     for comments in pages.values():
         ids = {as_text(values.get("_id")) for values in comments}
-        parents = [as_text(pick(values, STATICMAN_PARENTS)) for values in comments]
         top = [
             values
-            for values, parent in zip(comments, parents, strict=True)
-            if parent not in ids and not re.fullmatch("[1-9][0-9]{0,3}", parent)
+            for values in comments
+            if values["above"] not in ids and not re.fullmatch("[1-9][0-9]{0,3}", values["above"])
         ]
-        for values, parent in zip(comments, parents, strict=True):
-            number = count_in(parent, 10**4) if parent not in ids else 0
-            if 0 < number <= len(top):
-                parent = as_text(top[number - 1].get("_id"))
-            yield Record("comments", {**values, "above": parent if parent in ids else ""})
+        by_number = {str(number): values["_id"] for number, values in enumerate(top, 1)}
+        for values in comments:
+            parent = values["above"]
+            above = parent if parent in ids else by_number.get(parent)
+            yield Record("comments", {**values, "above": above})
     yield from others
 
 
