@@ -26,10 +26,8 @@ CREATE TABLE typecho_metas ( "mid" INTEGER NOT NULL PRIMARY KEY,
 "slug" varchar(150) default NULL ,
 "type" varchar(32) NOT NULL ,
 "parent" int(10) default '0');
-CREATE TABLE typecho_options ( "name" varchar(32) NOT NULL ,
-"user" int(10) NOT NULL default '0' ,
-"value" text );
-CREATE UNIQUE INDEX typecho_options_name_user ON typecho_options ("name", "user");
+CREATE TABLE typecho_options (name varchar(32) NOT NULL, user int(10) NOT NULL default '0',
+value text, UNIQUE (name, user));
 CREATE TABLE typecho_users ( "uid" INTEGER NOT NULL PRIMARY KEY,
 "name" varchar(32) default NULL ,
 "password" varchar(64) default NULL ,
