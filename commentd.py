@@ -25762,7 +25762,9 @@ def page_of_thread(body: str, title: str) -> str:
 
 def github_comments(values: Json, name: str, page_id: str, parent: str) -> Iterator[Found]:
     """The comments of a discussion, or the replies to one of them."""
-    listed = pick(values, f"{name}.nodes|{name}")
+    listed = values.get(name)
+    if isinstance(listed, dict):
+        listed = listed.get("nodes")
     if not isinstance(listed, list):
         return
     for item in listed:
