@@ -30,6 +30,8 @@ from support import inside, products
 from support.client import CANARY, Visitor
 from support.inside import add_account, token_of
 from support.products import (
+    DAY,
+    HOUR,
     MAKERS,
     MOVING,
     NOON,
@@ -943,7 +945,10 @@ def typecho_backup(rows: list[tuple[int, Row]]) -> bytes:
     mark = b"%TYPECHO_BACKUP_0001%"
     written = mark
     for table, row in rows:
-        values = [None if value is None else str(value).encode() for value in row.values()]
+        values = [
+            None if value is None else str(value).encode(errors="surrogateescape")
+            for value in row.values()
+        ]
         lengths = [None if value is None else len(value) for value in values]
         names = json.dumps(dict(zip(row, lengths, strict=True))).encode()
         data = b"".join(filter(None, values))
@@ -993,6 +998,12 @@ def test_a_backup_of_typecho_is_imported(importer: Importer) -> None:
     assert importer.pages["/archives/1"]["title"] == "欢迎"
 
 
+def test_a_backup_of_typecho_with_bytes_that_are_no_text_is_imported(importer: Importer) -> None:
+    rows = [(1, TYPECHO_POST), (2, {**TYPECHO_COMMENT, "text": "caf\udce9"})]
+    importer.import_file(typecho_backup(rows))
+    assert importer.only_comment()["content"] == "caf�"
+
+
 def test_a_backup_of_typecho_that_breaks_off_gives_what_stands_before(importer: Importer) -> None:
     rows = [(1, TYPECHO_POST), (2, TYPECHO_COMMENT), (2, {**TYPECHO_COMMENT, "coid": 6})]
     result = importer.import_file(typecho_backup(rows)[:-60])
@@ -1016,6 +1027,37 @@ def test_an_imported_page_of_github_without_a_url_in_its_text_is_named_by_its_ti
     assert importer.import_file(json.dumps(thread), "--format", "github").counts == (1, 1, 0, 0)
     assert importer.only_comment()["page_key"] == page
     assert importer.pages[page]["title"] == ""
+
+
+@pytest.mark.parametrize(
+    ("title", "body", "page"),
+    [
+        ("Two words", "https://blog.example/a/\n\nIts text.\n\nhttps://other.example/b/", "/a"),
+        ("Two words", "Its text.\n\nhttps://other.example/b/\n\nhttps://blog.example/a/", "/a"),
+        ("Two words", "See https://blog.example/a/", ""),
+        ("word", "", ""),
+        ("and/or what", "", ""),
+    ],
+)
+def test_an_imported_page_of_github_has_the_url_that_a_script_wrote(
+    importer: Importer, title: str, body: str, page: str
+) -> None:
+    """Gitalk writes it above what a page says of itself, others below. Where there is none, a title
+    is a path only if it looks like one."""
+    lines = (MOVING / "github_discussions.jsonl").read_text("utf-8").splitlines()
+    thread = {**json.loads(lines[1]), "title": title, "body": body}
+    result = importer.import_file(json.dumps(thread), "--format", "github")
+    assert result.named("no page") == ([] if page else ["DC_6"])
+    assert [row["page_key"] for row in importer.comments] == ([page] if page else [])
+
+
+def test_an_imported_comment_of_github_may_be_html_alone(importer: Importer) -> None:
+    lines = (MOVING / "github.jsonl").read_text("utf-8").splitlines()
+    issue, comment = json.loads(lines[0]), json.loads(lines[5])
+    del comment["body"]
+    comment["bodyHTML"] = "<p>As <b>HTML</b></p>"
+    importer.import_file(f"{json.dumps(issue)}\n{json.dumps(comment)}")
+    assert importer.only_comment()["content"] == "As **HTML**"
 
 
 @pytest.mark.parametrize("who", ["users", "reactors"])
@@ -1051,12 +1093,88 @@ def test_webmentions_in_one_line_are_imported_as_those_in_many(
     assert importer.pages["/2024/first"]["page_likes"] == 2
 
 
+def older_webmention(number: int, relation: str = "", **more: Any) -> Row:
+    """As webmention.io lists it in its first format."""
+    return {
+        "id": number,
+        "source": f"https://source{number}.example/a",
+        "target": "https://blog.example/2024/first/",
+        "verified": True,
+        "verified_date": f"2024-04-0{number}T09:00:00+00:00",
+        "activity": {"type": relation},
+        **more,
+    }
+
+
+def test_webmentions_in_their_older_format_are_imported(importer: Importer) -> None:
+    written = {
+        "author": {
+            "name": "Bob",
+            "url": "https://bob.example/",
+            "photo": "https://p.example/b.png",
+        },
+        "url": "https://bob.example/1",
+        "name": "A title",
+        "content": "<p>Well <b>said</b>.</p>",
+        "published": "2024-03-01T08:00:00+00:00",
+    }
+    bare = {"url": "https://di.example/links", "name": "Links of the week"}
+    listed = [
+        older_webmention(1, "reply", data=written),
+        older_webmention(2, "link", data=bare),
+        older_webmention(3),
+        older_webmention(4, "reply", data=written, private=True),
+        older_webmention(5, "like"),
+        older_webmention(6, "repost"),
+    ]
+    result = importer.import_file(json.dumps({"links": listed}))
+    assert result.text.startswith("webmention: 5 read, 4 new")
+    assert "not carried: avatars (2)\n" in result.text
+    assert result.named("it is a repost") == ["6"]
+    names = ("created_at", "nickname", "website", "content", "status")
+    found = [tuple(row[name] for name in names) for row in importer.comments]
+    at = [datetime(2024, 4, day, 9, tzinfo=UTC).timestamp() for day in (2, 3)]
+    bob = (1709280000, "Bob", "https://bob.example/", "Well **said**.")
+    links = "[Links of the week](https://di.example/links)"
+    assert sorted(found) == [
+        (*bob, "visible"),
+        (*bob, "waiting"),
+        (at[0], "di.example", "https://source2.example/a", links, "visible"),
+        (
+            at[1],
+            "source3.example",
+            "https://source3.example/a",
+            "https://source3.example/a",
+            "visible",
+        ),
+    ]
+    assert importer.pages["/2024/first"]["page_likes"] == 1
+
+
+def test_an_imported_mention_is_shown_as_a_link_if_it_is_a_whole_post(importer: Importer) -> None:
+    texts = [("link", "x" * 1000), ("link", "y" * 1001), ("reply", "z" * 1001)]
+    listed = [
+        older_webmention(number, relation, data={"name": "A post", "content": text})
+        for number, (relation, text) in enumerate(texts, 1)
+    ]
+    importer.import_file(json.dumps({"links": listed}))
+    link = "[A post](https://source2.example/a)"
+    assert importer.texts == ["x" * 1000, link, "z" * 1001]
+
+
 def test_a_file_of_webmentions_that_breaks_off_gives_what_stands_before(importer: Importer) -> None:
     text = (MOVING / "webmention.json").read_text("utf-8")
     result = importer.import_file(text[: text.index('"Di"')])
     assert (result.code, result.counts) == (0, (3, 2, 0, 1))
     assert result.named("can't be read")[0].startswith("line 4 ")
     assert {row["nickname"] for row in importer.comments} == {"Bob", "Cy"}
+
+
+def test_a_file_of_halo_with_a_row_that_is_none_brings_the_others(importer: Importer) -> None:
+    text = (MOVING / "halo.json").read_text("utf-8")
+    result = importer.import_file(text.replace("[{", '["no row", {', 1))
+    assert (result.code, result.counts) == (0, (10, 8, 0, 2))
+    assert result.named("can't be read") == ["no row"]
 
 
 def test_comments_that_the_api_of_halo_lists_are_imported(importer: Importer) -> None:
@@ -1211,7 +1329,7 @@ def test_the_files_beside_the_database_of_twikoo_are_imported_with_it(importer: 
         {"url": "/a/", "title": "A", "time": 7},
     ]
     for number, row in enumerate(parts):
-        importer.file(json.dumps(row) + "\n", f"db.json.{number}")
+        importer.file(json.dumps(row), f"db.json.{number}")  # without a line end
     file = importer.file(json.dumps({"filename": "db.json", "collections": listed}), "db.json")
     assert importer.import_file(file).counts == (1, 1, 0, 0)
     assert importer.pages["/a"]["views"] == 7
@@ -1219,7 +1337,19 @@ def test_the_files_beside_the_database_of_twikoo_are_imported_with_it(importer: 
 
 
 def test_the_json_of_halo_1_is_imported(importer: Importer) -> None:
-    post = {"id": 3, "title": "第一篇", "slug": "first", "status": "PUBLISHED", "visits": 42}
+    post = {
+        "id": 3,
+        "title": "第一篇",
+        "slug": "first",
+        "status": "PUBLISHED",
+        "disallowComment": False,
+        "visits": 42,
+        "likes": 5,
+        "createTime": (NOON - DAY) * 1000,
+    }
+    gone = {**post, "id": 4, "slug": "gone", "status": "RECYCLE"}
+    sheet = {"id": 5, "title": "关于", "slug": "about", "disallowComment": True}
+    sheet["createTime"] = (NOON - HOUR) * 1000
     comment = {
         "id": 7,
         "author": "小明",
@@ -1230,21 +1360,60 @@ def test_the_json_of_halo_1_is_imported(importer: Importer) -> None:
         "content": "第一条",
         "status": "PUBLISHED",
         "isAdmin": False,
+        "topPriority": 1,
         "postId": 3,
         "parentId": 0,
         "createTime": NOON * 1000,
     }
-    reply = {**comment, "id": 8, "author": "站长", "isAdmin": True, "parentId": 7}
-    reply["createTime"] = (NOON + 60) * 1000
-    waits = {**comment, "id": 9, "status": "AUDITING", "createTime": (NOON + 90) * 1000}
-    data = {"posts": [post], "sheets": [], "post_comments": [comment, reply, waits]}
+    plain = {**comment, "topPriority": 0, "authorUrl": None}
+    owner = {"author": "站长", "email": "owner@example.com", "isAdmin": True}
+    reply = {**plain, **owner, "id": 8, "parentId": 7, "createTime": (NOON + 60) * 1000}
+    waits = {**plain, "id": 9, "status": "AUDITING", "createTime": (NOON + 90) * 1000}
+    lost = {**plain, "id": 10, "postId": 4}
+    about = {**plain, "id": 11, "postId": 5, "author": "小红", "email": "hong@example.com"}
+    data = {
+        "posts": [post, gone],
+        "sheets": [sheet],
+        "post_comments": [comment, reply, waits, lost],
+        "sheet_comments": [about],
+    }
     result = importer.import_file(json.dumps({"version": "1.5.4", **data}))
-    assert result.counts == (3, 3, 0, 0)
-    assert "comments of the owner: 1" in result.text
-    assert "not carried: user agents (3)\n" in result.text
-    found = {row["id"]: row for row in importer.comments}
-    assert [row["page_key"] for row in found.values()] == ["/archives/first"] * 3
-    first, second, third = importer.comments_by_time.values()
-    assert second["above"] == first["created_at"]
-    assert [row["status"] for row in (first, second, third)] == ["visible", "visible", "waiting"]
-    assert importer.pages["/archives/first"]["views"] == 42
+    assert said_of(importer, result) == [
+        "halo: 5 read, 4 new, 0 already here, 1 skipped",
+        "  skipped: no page (1): 10",
+        "  new: 3 visible, 1 waiting",
+        "  new pages: 2",
+        "  closed pages: 1",
+        "  titles of pages added: 2",
+        "  views added: 42",
+        "  likes of pages added: 5",
+        "  comments of the owner: 1, for the first who claims /admin",
+        "  not carried: user agents (5)",
+    ]
+    times = {name: day(NOON - ago) for name, ago in (("first", DAY), ("about", HOUR))}
+    assert page_rows(importer) == [
+        {
+            "page": "/about",
+            "page_url": "/about",
+            "title": "关于",
+            "closed": 1,
+            "opened": times["about"],
+        },
+        {
+            "page": "/archives/first",
+            "page_url": "/archives/first",
+            "title": "第一篇",
+            "views": 42,
+            "page_likes": 5,
+            "opened": times["first"],
+        },
+    ]
+    names = ("nickname", "email", "website", "ip", "pinned", "status")
+    found = [tuple(row[name] for name in names) for row in importer.comments]
+    assert found == [
+        ("小红", "hong@example.com", "", "203.0.113.0", 0, "visible"),
+        ("小明", "ming@example.com", "https://ming.example", "203.0.113.0", 1, "visible"),
+        ("站长", "", "", "203.0.113.0", 0, "visible"),
+        ("小明", "ming@example.com", "", "203.0.113.0", 0, "waiting"),
+    ]
+    assert importer.comments_by_time[NOON + 60]["above"] == NOON
