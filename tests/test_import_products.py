@@ -1194,6 +1194,47 @@ def test_comments_that_the_api_of_halo_lists_are_imported(importer: Importer) ->
     assert found == {"第一条": "/2024/05/first", "A": "/2024/05/first", "plain": "/about"}
 
 
+TYPECHO_ROUTE = "/[directory:split:0]/[year:digital:4]/[month:digital:2]/[slug].html"
+TYPECHO_RULES = "('routingTable', 0, '"
+# An hour before it in UTC, seven hours after in China.
+NEW_YEAR = "1704063600,'<!--markdown-->a text"
+# What stands in the place of what in a dump, and the URL of the post then.
+TYPECHO_URLS: dict[str, tuple[dict[str, str], str]] = {
+    "the day": ({TYPECHO_ROUTE: "/[year]/[month:digital:2]/[day]/[cid]"}, "/2024/01/01/1"),
+    "a zone": (
+        {TYPECHO_ROUTE: "/[year]-[month]-[day]/[slug]", "'28800'": "'0'"},
+        "/2023-12-31/start",
+    ),
+    "a category": ({TYPECHO_ROUTE: "/[category]/[slug]/"}, "/notes/start/"),
+    "all categories": ({TYPECHO_ROUTE: "/[directory]/[slug]"}, "/default/notes/start"),
+    "a folder": (
+        {TYPECHO_ROUTE: "/[slug]", "'https://blog.example'": "'https://blog.example/max/'"},
+        "/max/start",
+    ),
+    "a time in milliseconds": (
+        {TYPECHO_ROUTE: "/[slug]", NEW_YEAR: NEW_YEAR.replace("0,", "0000,")},
+        "/start",
+    ),
+    "rules in JSON": (
+        {TYPECHO_RULES: f"""{TYPECHO_RULES}{{"post":{{"url":"/of/[slug]"}}}}'), ('old', 0, '"""},
+        "/of/start",
+    ),
+    "no rules": ({TYPECHO_RULES: "('old', 0, '"}, "/archives/1/"),
+}
+
+
+@pytest.mark.parametrize("what", TYPECHO_URLS)
+def test_an_imported_post_of_typecho_has_the_url_of_its_blog(importer: Importer, what: str) -> None:
+    changes, url = TYPECHO_URLS[what]
+    dump = (MOVING / "typecho.dump").read_text("utf-8")
+    for old, new in changes.items():
+        assert old in dump
+        dump = dump.replace(old, new)
+    importer.import_file(dump)
+    row = next(row for row in importer.comments if row["nickname"] == "Typecho")
+    assert importer.pages[row["page_key"]]["page_url"] == url
+
+
 def test_a_dump_of_typecho_with_an_odd_row_brings_the_others(importer: Importer) -> None:
     dump = (MOVING / "typecho.sql").read_text("utf-8")
     result = importer.import_file(dump.replace("VALUES(12,1,", "VALUES(12,"))
@@ -1230,15 +1271,51 @@ def test_a_zip_file_with_a_password_is_refused_with_its_reason(importer: Importe
     assert "password required" in importer.import_file(bytes(content)).failure
 
 
+SHA_256 = "5e11e5aa" * 8
 STATICMAN_FILES = {
-    "first-post/entry1.yml": "_id: a1\nname: Ann\nmessage: |-\n  two\n  lines\ndate: 1717200000\n",
+    "first-post/entry1.yml": "_id: a1\nname: Ann\nmessage: |-\n  two\n  lines\ndate: 1717200000\n"
+    f"email: {SHA_256}\n",
     "first-post/entry2.json": json.dumps(
-        {"_id": "a2", "name": "Bob", "message": "to Ann", "replying_to": "1", "date": 1717200060}
+        {"_id": "a2", "name": "Bob", "message": "to Ann 😀", "replying_to": "1", "date": 1717200060}
     ),
-    "deep/second/entry3.md": "---\n_id: a3\nname: Cy\ndate: 2024-06-01\n---\n**Hello**\n",
+    "first-post/entry3.yml": "_id: a3\nname: Ann\nmessage: to Bob\nreplying_to: a2\n",
+    "first-post/entry4.yml": "_id: a4\nname: Di\nmessage: the second at the top\n",
+    "first-post/entry5.yml": "_id: a5\nname: Eve\nmessage: to the second\nreplying_to: 2\n",
+    "first-post/entry6.yml": "_id: a6\nname: Eve\nmessage: to the third\nreplying_to: 3\n",
+    "deep/second/entry3.md": "---\n_id: b3\nname: Cy\ndate: 2024-06-01\n---\n**Hello**\n",
+    "deep/second/entry4.yml": "_id: b4\n_parent: b3\nname: Ann\nmessage: to Cy\n",
     "deep/second/broken.yml": "name: [",
     "deep/second/number.yml": "_id: a4\nname: !!int ''\n",
     "deep/second/picture.png": "no text",
+    "deep/second/old.txt": "_id: c1\nname: Ann\nmessage: of no file of comments\n",
+    "list.JSON": json.dumps(
+        [
+            {"name": "Bob", "message": "in a list"},
+            {"name": "Cy", "message": "below it in a list"},
+            {"name": "Di", "message": "to Cy", "replying_to": "list 2"},
+            {"name": "Eve", "message": "to Bob", "replying_to": "list"},
+        ]
+    ),
+    "table.yaml": "d1:\n  name: Bob\n  message: in a table\nd2: {name: Cy, message: below it}\n",
+}
+STATICMAN_COMMENTS = {
+    "/first-post": {
+        "two\nlines": None,
+        "to Ann 😀": "two\nlines",
+        "to Bob": "to Ann 😀",
+        "the second at the top": None,
+        "to the second": "the second at the top",
+        "to the third": None,
+    },
+    "/deep/second": {"**Hello**": None, "to Cy": "**Hello**"},
+    "/comments": {
+        "in a list": None,
+        "below it in a list": None,
+        "to Cy": "below it in a list",
+        "to Bob": "in a list",
+        "in a table": None,
+        "below it": None,
+    },
 }
 
 
@@ -1249,15 +1326,15 @@ def test_the_folder_of_staticman_is_imported_with_its_folders_as_pages(importer:
         (folder / name).write_text(text)
     result = importer.import_file(folder)
     assert result.text.startswith("staticman: ")
-    assert result.counts == (5, 3, 0, 2)
-    assert result.named("can't be read")[0].startswith("broken.yml")
-    found = {row["content"]: row for row in importer.comments}
-    assert {text: row["page_key"] for text, row in found.items()} == {
-        "two\nlines": "/first-post",
-        "to Ann": "/first-post",
-        "**Hello**": "/deep/second",
-    }
-    assert found["to Ann"]["above"]["content"] == "two\nlines"
+    assert result.counts == (16, 14, 0, 2)
+    broken = "broken.yml (while parsing a flow node)"
+    assert result.named("can't be read") == [broken, "number.yml (string index out of range)"]
+    assert "email address" not in result.text
+    found: dict[str, dict[str, str | None]] = {}
+    for row in importer.comments:
+        above = row["above"] and row["above"]["content"]
+        found.setdefault(row["page_key"], {})[row["content"]] = above
+    assert found == STATICMAN_COMMENTS
     assert (importer.folder / "comments.report.txt").read_text().startswith("skipped")
 
 
@@ -1277,6 +1354,18 @@ def test_an_import_of_yaml_says_what_it_needs(
     monkeypatch.setitem(sys.modules, "yaml", None)  # as if it were not installed
     failure = importer.import_file(MOVING / "staticman.yml").failure
     assert failure == "its files are YAML, which needs PyYAML (pip install pyyaml)\n"
+
+
+def test_an_import_of_a_folder_with_json_alone_needs_no_yaml(
+    importer: Importer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)  # as if it were not installed
+    folder = importer.folder / "comments"
+    folder.mkdir()
+    comment = json.dumps({"name": "Ann", "message": "hi"})
+    (folder / "one.json").write_text(f"\n{comment}")
+    (folder / "some.json").write_text(f"\n[{comment}, {comment}]")
+    assert importer.import_file(folder).counts == (3, 3, 0, 0)
 
 
 def test_a_folder_without_comments_is_refused(importer: Importer) -> None:
