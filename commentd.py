@@ -26005,9 +26005,10 @@ def typecho_categories(rows: dict[str, list[Json]]) -> dict[Any, str]:
 
 def typecho_url(row: Json, route: str, options: dict[str, str], categories: dict[Any, str]) -> str:
     directory = categories.get(row.get("cid"), "")
-    zone = timedelta(seconds=count_in(options.get("timezone", ""), DAY))
-    created = count_in(as_text(row.get("created")), 10**11)
-    day = datetime.fromtimestamp(created, UTC) + zone
+    zone = options.get("timezone", "")  # in seconds, below zero in America
+    offset = count_in(zone.removeprefix("-"), DAY)
+    created = count_in(as_text(row.get("created")), YEAR_9999)
+    day = time_of(created + (-offset if zone.startswith("-") else offset))
     names = {
         "cid": as_text(row.get("cid")),
         "slug": as_text(row.get("slug")),

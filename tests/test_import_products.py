@@ -1205,6 +1205,14 @@ TYPECHO_URLS: dict[str, tuple[dict[str, str], str]] = {
         {TYPECHO_ROUTE: "/[year]-[month]-[day]/[slug]", "'28800'": "'0'"},
         "/2023-12-31/start",
     ),
+    "a zone in America": (
+        {
+            TYPECHO_ROUTE: "/[year]-[month]-[day]/[slug]",
+            "'28800'": "'-28800'",
+            NEW_YEAR: NEW_YEAR.replace("1704063600", "1704070800"),
+        },
+        "/2023-12-31/start",
+    ),
     "a category": ({TYPECHO_ROUTE: "/[category]/[slug]/"}, "/notes/start/"),
     "all categories": ({TYPECHO_ROUTE: "/[directory]/[slug]"}, "/default/notes/start"),
     "a folder": (
