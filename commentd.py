@@ -25141,7 +25141,7 @@ def has_record_lines(start: str) -> bool:
     """Whether each line of a JSON file is a record."""
     line = start.partition("\n")[0]
     try:
-        first = json.loads(line.rstrip(", \r"))
+        first = json.loads(line.rstrip(", \r"), strict=False)
     except (ValueError, RecursionError):
         return line.startswith("#filetype")
     if not isinstance(first, dict) or first.keys() & {"format", "collections"}:

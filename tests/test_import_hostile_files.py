@@ -120,6 +120,25 @@ def test_bytes_that_are_no_text_cost_an_import_no_other_comment(importer: Import
         assert [re.sub("[\ufffd?]+", "", text) for text in importer.texts] == ["before", "Second"]
 
 
+@pytest.mark.parametrize("product", [product for product in TEXTS if product not in XML])
+def test_a_control_character_in_json_costs_an_import_no_comment(
+    importer: Importer, product: str
+) -> None:
+    """JSON has none as it is, but some programs write it. A file may break off as well."""
+    comments = [
+        ForeignComment("1", text="befMARKore"),
+        ForeignComment("2", NOON + 1, text="Second"),
+    ]
+    data = MAKERS[product](comments).replace(b"MARK", b"\x07")
+    assert importer.import_file(data).counts == (2, 2, 0, 0)
+    assert importer.texts == ["before", "Second"]
+    if product.startswith("com"):  # whose names of authors come last
+        return
+    importer.use_database("cut.db")
+    assert importer.import_file(data[: data.index(b"Second")]).counts == (2, 1, 0, 1)
+    assert importer.texts == ["before"]
+
+
 MARKS = {"utf-8-sig": "", "utf-16": "", "utf-16-le": "\ufeff", "utf-16-be": "\ufeff"}
 
 
