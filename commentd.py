@@ -25715,6 +25715,7 @@ def records_among(all_found: Iterator[Found], others: list[Found]) -> Iterator[R
 # A line with a URL alone, as the scripts write the page of an issue or discussion into its text.
 URL_LINE = re.compile(r"(?m)^[ \t]*(?:\[[^\]\n]*\]\(|<)?(https?://[^\s)>\]]+)[)>]?[ \t]*$")
 PAGE_HEADING = re.compile(r"\A\s*# (.+)")
+MOST_ON_GITHUB = 10**6  # of anything that it counts
 LIKING = ("+1", "heart", "THUMBS_UP", "HEART")
 
 
@@ -25773,7 +25774,7 @@ def github_comments(values: Json, name: str, page_id: str, parent: str) -> Itera
             continue
         yield github_comment(item, page_id, parent)
         yield from github_comments(item, "replies", page_id, as_text(item.get("id")))
-    missing = count_in(as_text(pick(values, f"{name}.totalCount")), 10**6) - len(listed)
+    missing = count_in(as_text(pick(values, f"{name}.totalCount")), MOST_ON_GITHUB) - len(listed)
     if missing > 0:
         where = as_text(values.get("url")) or page_id
         yield Unreadable("comments", f"{missing} more at {where}")
@@ -25795,10 +25796,12 @@ def reactions_in(values: Json) -> Json:
     groups = values.get("reactionGroups")
     for group in groups if isinstance(groups, list) else []:
         count = as_text(pick(group, "users.totalCount|reactors.totalCount"))
-        counts[as_text(pick(group, "content"))] = count_in(count, 10**6)
+        counts[as_text(pick(group, "content"))] = count_in(count, MOST_ON_GITHUB)
     reactions = values.get("reactions")
     if isinstance(reactions, dict) and not counts:
-        counts = {name: count_in(as_text(count), 10**6) for name, count in reactions.items()}
+        counts = {
+            name: count_in(as_text(count), MOST_ON_GITHUB) for name, count in reactions.items()
+        }
     likes = sum(counts.get(name, 0) for name in LIKING)
     others = sum(counts.values()) - likes - counts.get("total_count", 0)
     return {"likes": likes, "other_reactions": others}

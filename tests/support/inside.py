@@ -5,6 +5,7 @@ When the inside of `commentd.py` changes, only this file has to follow."""
 
 import atexit
 import functools
+import io
 import logging
 import os
 import re
@@ -572,6 +573,23 @@ def add_many_comments(
                    threads = (SELECT count(*) FROM comment
                                WHERE page_id = page.id AND parent_id IS NULL)"""
         )
+
+
+class InPieces(io.StringIO):
+    """A text of which each reading gives so many characters at most."""
+
+    size = 1
+
+    def read(self, size: int | None = -1, /) -> str:
+        return super().read(self.size)
+
+
+def records_of_xml(product: str, text: str, size: int) -> list[object]:
+    """What an import finds in a text of XML that it reads in pieces of that size."""
+    file = InPieces(text)
+    file.size = size
+    tables = PRODUCTS[product]
+    return [*commentd.XmlReader(file, tables.pages.name, tables.comments.name).records()]
 
 
 @contextmanager
