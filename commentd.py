@@ -23924,7 +23924,7 @@ class Element:
     @property
     def first_number(self) -> int:
         """The number that a list begins with."""
-        return count_in(self.attributes.get("start", "1"), 10**8)
+        return int(self.attributes.get("start", "1"))
 
     @property
     def code_class(self) -> str:
