@@ -24948,13 +24948,18 @@ def fields_in(record: Any, table: Table) -> Values:
         value = pick(record, path)
         if name == "likes" and str(value).startswith("["):  # a list, or one as text
             value = len(re.findall(r"[^\[\], ]+", str(value)))
-        text = as_text(value)
+        text = unstripped_text(value)
+        text = bare_content(text) if name in CONTENT_READERS else text.strip()
         if text:
             texts[name] = text
     return texts
 
 
 def as_text(value: Any) -> str:
+    return unstripped_text(value).strip()
+
+
+def unstripped_text(value: Any) -> str:
     """A value as text, without control characters. MongoDB and LeanCloud wrap some values."""
     while isinstance(value, dict):
         value = pick(value, "$oid|$numberLong|$numberInt|$numberDouble|$date|iso")
@@ -24963,7 +24968,7 @@ def as_text(value: Any) -> str:
         # JSON may have halves of characters.
         text = re.sub("[\ud800-\udfff]", "\ufffd", text)
         text = without_controls(text)
-    return text.strip()
+    return text
 
 
 def is_true(value: Any) -> bool:

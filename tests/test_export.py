@@ -27,6 +27,7 @@ from commentd import (
     GENERATORS,
     App,
     Config,
+    bare_content,
     is_blank,
     make_app,
     masked,
@@ -86,9 +87,10 @@ ODD = (
     "\U0010fffd",
     "$$\n\t{}",
     "a\n\n\n\tb",
+    "    code\n\n    more of it",
 )
 TEXTS = (st.sampled_from(ODD) | st.text(LETTERS | st.sampled_from("\n\t"), max_size=60)).map(
-    str.strip
+    bare_content
 )
 
 
@@ -226,6 +228,7 @@ def parse_strictly(text: bytes) -> Any:
 @example([("/a/", True, 0, 3, 2, chain("deleted", "erased", "deleted", "waiting"))], True)
 @example([("/a/", False, 7, 0, 0, chain("spam", "deleted", "visible", "deleted"))], False)
 @example([("https://other.example/x/", False, 7, 0, 0, chain("visible", "spam"))], False)
+@example([("/a/", False, 7, 0, 0, [chain("visible")[0] | {"content": "    code"}])], False)
 @given(databases(), st.booleans())
 def test_an_export_is_complete_and_comes_through_unchanged(life: list[Any], emails: bool) -> None:
     flags = ["--emails"] * emails

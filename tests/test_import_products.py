@@ -543,6 +543,7 @@ HTML = {
 }  # fmt: skip
 MARKDOWN = {
     "a\nb": "<p>a<br>b</p>",
+    "    a": "<pre><code>a\n</code></pre>",
     "1 < 2 && 3 > 2 I <3 you": "<p>1 &lt; 2 &amp;&amp; 3 &gt; 2 I &lt;3 you</p>",
     "use `<p>` and `<br>`": "<p>use <code>&lt;p&gt;</code> and <code>&lt;br&gt;</code></p>",
     "```html\n<p>a</p>\n```":
