@@ -24311,7 +24311,7 @@ def content_of_html(markup: str) -> Content:
 def text_of(markup: str) -> str:
     """What a reader sees of our HTML, as plain text."""
     text = re.sub(r"<br>\n?|</li>", "\n", with_sources(markup))
-    text = re.sub(r"</(p|pre|blockquote|ul|ol)>", "\n\n", text)
+    text = re.sub(r"</?(p|pre|blockquote|ul|ol)\b[^>]*>", "\n\n", text)
     text = html.unescape(re.sub(r"<[^>]*>", "", text))
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 

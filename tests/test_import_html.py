@@ -139,12 +139,13 @@ def test_imported_html_becomes_markdown_that_is_shown_alike(markup: str) -> None
 OWN = {
     "<p>a</p><p><code>a <b>b</b></code></p>": "a\n\n`a b`",
     "<p>a<br>&nbsp;&nbsp;b</p>": "a\n\xa0\xa0b",
-    f"{'<blockquote>' * 40}a{'</blockquote>' * 40}": "a",
+    f"{'<blockquote>' * 40}a<br>b<ul><li>c</li><li>d</li></ul><p>e</p>{'</blockquote>' * 40}":
+        "a\nb\n\nc\nd\n\ne",
     '<ol start="999999999"><li>a</li><li>b</li></ol>': "999999999. a\n1000000000. b",
     "<p>x<b>(y)</b>z <b>c</b></p>": "x**(y)**z **c**",
     "<pre><div>a</div><div>b</div></pre>": "```\nab\n```",
     "<pre>a<ul><li>b</li></ul></pre>": "```\nab\n```",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("markup", OWN)
