@@ -87,6 +87,8 @@ PLAIN = {
     # Breaks and paragraphs.
     "<p>a<br>b</p><p>c</p>": "a\nb\n\nc",
     "<p>a<br><br>b</p>": "a\n\nb",
+    "<p>a<br><br><br>b</p>": "a\n\nb",
+    "<p></p>ab": "ab",
     "<p>It's \"a\", (b)!<br>你好，<br>c</p><p>d  e</p>": 'It\'s "a", (b)!\n你好，\nc\n\nd e',
     "<p><i>a<br><br>b</i></p>": "*a\n\\\nb*",
     "<p>a  b\nc</p>": "a b c",
@@ -96,6 +98,8 @@ PLAIN = {
         "https://a.example/a_b_c",
     '<p><a href="https://a.example/A_(b)">a</a></p>': "[a](https://a.example/A_(b))",
     '<p><a href="https://a.example/(b">a</a></p>': "[a](<https://a.example/(b>)",
+    '<p><a href="https://a.example/\\*b">a</a></p>': "[a](<https://a.example/%5C*b>)",
+    '<p><a href="https://a.example/&lt;b&gt;">a</a></p>': "[a](<https://a.example/%3Cb%3E>)",
     '<p><a href="https://a.example/?a=1&amp;copy=2">a</a></p>':
         "[a](https://a.example/?a=1&copy=2)",
     '<p><a href="mailto:ann@a.example">ann@a.example</a></p>': "<ann@a.example>",
@@ -111,6 +115,8 @@ PLAIN = {
     "<pre>a<br>b</pre>": "```\na\nb\n```",
     # Quotes and lists.
     "<blockquote>a<blockquote>b</blockquote></blockquote><p>c</p>": "> a\n>\n> > b\n\nc",
+    "<blockquote>a<p>b</p></blockquote>": "> a\n>\n> b",
+    "<blockquote><p>a</p>b</blockquote>": "> a\n>\n> b",
     "<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>": "- a\n  - b\n- c",
     "<ol><li><p>a</p><pre>b</pre></li><li>c</li></ol>": "1. a\n\n   ```\n   b\n   ```\n\n2. c",
     '<ol start="123456789"><li>a</li></ol>': "123456789. a",
@@ -141,6 +147,8 @@ OWN = {
     "<p>a<br>&nbsp;&nbsp;b</p>": "a\n\xa0\xa0b",
     f"{'<blockquote>' * 40}a<br>b<ul><li>c</li><li>d</li></ul><p>e</p>{'</blockquote>' * 40}":
         "a\nb\n\nc\nd\n\ne",
+    '<p><a href="https://a.example/?a=1&amp;copy;=2">a</a></p>':
+        "[a](https://a.example/?a=1&copy;=2)",
     '<ol start="999999999"><li>a</li><li>b</li></ol>': "999999999. a\n1000000000. b",
     "<p>x<b>(y)</b>z <b>c</b></p>": "x**(y)**z **c**",
     "<pre><div>a</div><div>b</div></pre>": "```\nab\n```",
@@ -385,6 +393,7 @@ OF_WORDPRESS = {
     "see http://a.example/x?a=1&amp;b=2, or (https://b.example/c).":
         f"see {LINK('http://a.example/x?a=1&amp;b=2', 'http://a.example/x?a=1&amp;b=2')}, or "
         f"({LINK('https://b.example/c', 'https://b.example/c')}).",
+    "a<br />\nb": "a<br>\nb",
     "www.a.example!": f"{LINK('http://www.a.example', 'www.a.example')}!",
     "(&lt;https://a.example/a&gt;)":
         f"(&lt;{LINK('https://a.example/a', 'https://a.example/a')}&gt;)",
@@ -408,6 +417,8 @@ OF_WORDPRESS = {
         f"{LINK('https://y.example/v/x', 'https://y.example/v/x')} ok",
     '<video controls><source src="https://y.example/a.mp4"></video>':
         LINK("https://y.example/a.mp4", "https://y.example/a.mp4"),
+    '<object><param name="SRC" value="https://y.example/v/y"></object>':
+        LINK("https://y.example/v/y", "https://y.example/v/y"),
     '<object data="https://y.example/a.swf"></object>':
         LINK("https://y.example/a.swf", "https://y.example/a.swf"),
     '<iframe src="javascript:alert(1)"></iframe>a<embed src="data:text/html,x">': "a",

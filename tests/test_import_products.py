@@ -559,6 +559,7 @@ MARKDOWN = {
         f"<p>a {LINK}i</a></p>",
     'a <b>b <i>c</i> <a href="https://a.example/">d</a></b>':
         f"<p>a <strong>b <em>c</em> {LINK}d</a></strong></p>",
+    '<a href="https://a.example/b c">d</a> <a href="https://a.example/&lt;">e</a>': "<p>d e</p>",
     'a <span style="x">b <font color="red">c</font></span> <u>d</u>': "<p>a b c d</p>",
     "a<p>b</p><div>c</div> d": "<p>a</p><p>b</p><p>c</p><p>d</p>",
     "a <code>*b*</code> List<String> <div>":
