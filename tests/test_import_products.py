@@ -804,6 +804,11 @@ def test_an_imported_path_may_begin_with_two_slashes(importer: Importer) -> None
     assert {*importer.pages} == {"/link", "/b"}
 
 
+def test_the_home_page_of_an_imported_blog_may_have_no_path(importer: Importer) -> None:
+    importer.import_file(MAKERS["twikoo"]([ForeignComment(page="https://blog.example")]))
+    assert [page["page_url"] for page in importer.pages.values()] == ["/"]
+
+
 def test_an_imported_comment_without_an_id_is_named_by_its_author_and_time(
     importer: Importer,
 ) -> None:
