@@ -324,6 +324,18 @@ def test_an_impossible_comment_number_in_an_export_is_replaced(tmp_path: Path, n
     assert row["id"] == (12 if number == "12" else 1)
 
 
+def test_a_location_or_reason_in_an_export_that_is_longer_than_any_of_ours_is_cut(
+    tmp_path: Path,
+) -> None:
+    source, target = Installation(tmp_path / "here"), Installation(tmp_path / "there")
+    fill_database(source, [("/a/", False, 0, 0, 0, chain("waiting"))])
+    whole = parse_strictly(source.export())
+    whole["comments"][0] |= {"location": "x" * 300, "held": "y" * 300}
+    target.import_text(json.dumps(whole).encode())
+    (row,) = target.rows(ALL_COMMENTS)
+    assert (row["location"], row["held"]) == ("x" * 256, "y" * 256)
+
+
 def test_a_newer_export_raises_the_numbers_of_a_page_and_says_by_how_much(tmp_path: Path) -> None:
     source, target = Installation(tmp_path / "here"), Installation(tmp_path / "there")
     fill_database(source, [("/a/", False, 0, 3, 5, chain("visible")), ("/b/", False, 0, 0, 2, [])])
