@@ -401,6 +401,19 @@ def test_a_second_import_keeps_what_moderators_and_readers_did_meanwhile(
     assert closed == closed | {page["page_key"]: page["closed"] for page in kept["pages"]}
 
 
+def test_our_own_export_is_known_by_its_ids_whatever_was_edited_or_moved_since(
+    importer: Importer, owner: Visitor, visitor: Visitor
+) -> None:
+    importer.import_file(waline(blog()))
+    export = importer.export()
+    first, *_ = of_page(visitor)
+    change(owner, f"comments/{first}", content="corrected", nickname="Bob")
+    change(owner, page_of(owner), page_url="/moved/")
+    before = importer.comments
+    assert importer.import_file(export).counts == (12, 0, 12, 0)
+    assert importer.comments == before
+
+
 def test_a_second_import_leaves_a_reopened_page_open(
     importer: Importer, owner: Visitor, visitor: Visitor
 ) -> None:
@@ -459,6 +472,7 @@ def test_an_imported_reply_without_its_parent_stands_at_the_top(importer: Import
         ForeignComment("6", NOON + 5, "6"),
         ForeignComment("7", NOON + 6, "8"),
         ForeignComment("8", NOON + 7, "7"),
+        ForeignComment("9", NOON + 8),
     ]
     result = importer.import_file(waline(comments))
     reasons = re.findall(r"^  at the top, since (.+) \(\d\): (.+)$", result.text, re.M)
@@ -466,7 +480,9 @@ def test_an_imported_reply_without_its_parent_stands_at_the_top(importer: Import
         "what they reply to is not there": "2, 3, 4",
         "they reply to each other": "6, 7, 8",
     }
-    assert [row["above"] for row in importer.comments] == [None] * 7  # all but the fifth
+    assert [row["above"] for row in importer.comments] == [None] * 8  # all but the fifth
+    by_time = [row["id"] for _, row in sorted(importer.comments_by_time.items())]
+    assert by_time == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_an_import_of_a_whole_file_puts_replies_of_an_earlier_part_below_their_parents(
@@ -491,6 +507,19 @@ def test_an_import_of_a_whole_file_puts_replies_of_an_earlier_part_below_their_p
         assert (listed["threads"], listed["total"]) == (2, 5)
         assert [len(each["replies"]) for each in listed["comments"]] == [3, 0]
         assert importer.import_file(MAKERS[product](thread)).number("now below") == 0
+
+
+def test_an_imported_reply_is_not_put_below_a_parent_on_another_page(
+    importer: Importer, owner: Visitor
+) -> None:
+    thread = [ForeignComment("1", page="/0/"), ForeignComment("2", NOON + 1, "1", "/0/")]
+    importer.import_file(waline(thread[1:]))
+    change(owner, page_of(owner), page_url="/moved/")
+    assert importer.import_file(waline(thread)).number("now below") == 0
+    rows = importer.comments_by_time
+    assert [rows[at]["page_key"] for at in sorted(rows)] == ["/0", "/moved"]
+    assert rows[NOON + 1]["above"] is None
+    assert "all counters were correct" in importer.ask("recount").text
 
 
 def test_an_imported_comment_is_not_put_below_a_reply_to_it(importer: Importer) -> None:
@@ -601,14 +630,14 @@ def test_the_report_of_an_import_names_each_faulty_row_and_its_fault(importer: I
     rows[3:3] = [
         "a text in the place of a comment",
         {**rows[1], "objectId": "empty-7", "comment": " \u200b "},
-        {**rows[1], "objectId": "homeless-7", "url": ""},
+        {**rows[1], "objectId": f"homeless-{'7' * 100}", "url": ""},
         {**rows[1], "objectId": "orphan-7", "pid": "nobody"},
         {**rows[1], "objectId": "timeless-7", "insertedAt": "yesterday"},
         {**rows[1]},
     ]
     result = importer.import_file(file_of("waline", rows))
     assert (result.code, result.counts) == (0, (18, 14, 0, 4))
-    assert result.named("no page") == ["homeless-7"]
+    assert result.named("no page") == [f"homeless-{'7' * 55}"]
     assert result.named("no text") == ["empty-7"]
     assert result.named("at the top") == ["orphan-7"]
     assert result.named("without a valid time") == ["timeless-7"]
@@ -874,6 +903,8 @@ def test_an_import_keeps_a_long_comment_whole(importer: Importer, fake_world: Fa
             assert {*result.named("cut after")} == {"4", "5"}
             for number in (1, 2, 3, 6):
                 assert shown[number] == safe_html(texts[number])
+            exported = [row["html"] for row in importer.full_export()["comments"]]
+            assert exported == ["", "", "", shown[4], shown[5], ""]
         for number in (4, 5):
             without_paragraphs = re.sub("</?p>", "", shown[number])
             text = html.unescape(without_paragraphs.replace("<br>", "\n"))
@@ -987,6 +1018,15 @@ def test_an_import_takes_the_host_of_the_settings_by_itself(importer: Importer) 
     assert "localhost:4000 (1)" in importer.import_file(waline(several_hosts())).failure
 
 
+def test_an_imported_page_is_opened_at_its_first_comment_or_else_now(importer: Importer) -> None:
+    counters = [{"url": url, "time": 3} for url in ("/a/", "/b/")]
+    importer.import_file(
+        waline([ForeignComment("2", NOON + 5), ForeignComment("1", NOON)], Counter=counters)
+    )
+    opened = importer.rows("SELECT opened_at FROM page ORDER BY key")
+    assert opened == [{"opened_at": NOON}, {"opened_at": START}]
+
+
 def test_an_import_of_one_host_leaves_out_the_views_of_others(importer: Importer) -> None:
     urls = {"https://blog.example/a/": 3, "https://other.example/a/": 5}
     counters = [{"url": url, "time": views} for url, views in urls.items()]
@@ -1003,8 +1043,9 @@ def test_an_import_refuses_a_host_that_the_file_does_not_name(importer: Importer
     views = waline([], Counter=[{"url": page, "time": 3} for page in HOSTS])
     assert importer.import_file(views, "--host", "elsewhere.example").code == 1
     assert not importer.path.exists()
-    report = importer.import_file(views, "--host", "blog.example").text
-    assert not re.search("--zone|not carried", report)  # that is about comments
+    result = importer.import_file(views, "--host", "blog.example")
+    assert (result.code, importer.pages["/a"]["views"]) == (0, 9)
+    assert not re.search("--zone|not carried", result.text)  # that is about comments
 
 
 # Which files
@@ -1141,6 +1182,34 @@ def test_readers_and_writers_do_not_wait_for_an_import(tmp_path: Path) -> None:
     # An email of what was posted here, not of what was imported.
     assert service.output.count("Subject:") <= 1
     assert not re.search(r"\btext \d", service.output)
+
+
+@pytest.mark.slow
+def test_others_can_write_between_the_steps_of_an_import(
+    importer: Importer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commentd, "IMPORT_STEP", 10)
+    monkeypatch.setattr(commentd, "IMPORT_SECONDS", 0)
+    importer.use_database("commentd.db", made=True)
+    found = set[int]()
+    ended = threading.Event()
+
+    def write() -> None:
+        with closing(sqlite3.connect(importer.path, PATIENCE, isolation_level=None)) as db:
+            while not ended.wait(0.005):
+                db.execute("BEGIN IMMEDIATE")
+                found.add(db.execute("SELECT count(*) FROM comment").fetchone()[0])
+                db.execute("COMMIT")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert importer.import_file(waline(blog(100))).counts == (100, 100, 0, 0)
+    finally:
+        ended.set()
+        writer.join()
+    # On a busy machine one or two pauses may pass unused.
+    assert len(found & {*range(10, 101, 10)}) > 7
 
 
 NOTIFYING = {"notify_owner": (OWNER,), "server_public_url": "https://comments.example"}
