@@ -8711,8 +8711,8 @@ def step_of_app_code(app_key: str, code: str, now: int) -> int:
 
 def new_recovery_code(random_bytes: RandomBytes) -> str:
     """120 bits, to be written down in six groups of four. So long a secret needs no slow hash."""
-    letters = base64.b32encode(random_bytes(16)).decode().lower()
-    return "-".join(letters[start : start + 4] for start in range(0, 24, 4))
+    letters = base64.b32encode(random_bytes(15)).decode().lower()
+    return "-".join(letters[start : start + 4] for start in range(0, len(letters), 4))
 
 
 # Tokens
@@ -9026,9 +9026,9 @@ def connected_openly(host: str, port: int, silence: int) -> socket.socket:
 def is_public_ip(text: str) -> bool:
     """Whether an IP address is one of the open internet, not of this machine or a network of its
     owner's."""
-    address = ipaddress.ip_address(text.partition("%")[0])
+    address = ipaddress.ip_address(text)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-        return address.ipv4_mapped.is_global
+        address = address.ipv4_mapped
     return address.is_global and not address.is_multicast
 
 

@@ -448,6 +448,7 @@ def test_a_server_elsewhere_is_tried_once_by_each_version_of_ip(
         ("fd00::1", False),
         ("ff02::1", False),
         ("::ffff:10.0.0.1", False),
+        ("::ffff:224.0.0.1", False),
         ("::ffff:8.8.8.8", True),
     ],
 )

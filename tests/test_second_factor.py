@@ -1,6 +1,7 @@
 """The second factor of admins, and the list of where they are signed in."""
 
 import base64
+import re
 from typing import Any
 
 import pytest
@@ -102,6 +103,7 @@ def test_a_recovery_code_works_once_however_it_is_typed(
 ) -> None:
     first, second, *others = authenticator.recovery
     assert len({first, second, *others}) == 10
+    assert re.fullmatch("([a-z2-7]{4}-){5}[a-z2-7]{4}", first)
     assert sign_in(app, first.upper().replace("-", " "))["token"]
     assert sign_in(app, first, status=403)["code"] == "factor_wrong"
     assert sign_in(app, second)["token"]
