@@ -25278,16 +25278,16 @@ class XmlEnd(NamedTuple):
     name: str
 
 
+@dataclass
 class XmlScanner:
     """Cuts a file into its elements. What is none of these, such as the space between them, is
     skipped. The file is read in chunks: what goes on behind one is looked at again together with
     the next one."""
 
-    def __init__(self, file: TextIO) -> None:
-        self.file = file
-        self.text = ""  # what is kept of the file
-        self.position = 0  # in the text: all before it is done
-        self.lines_before = 0  # the text
+    file: TextIO
+    text: str = ""  # what is kept of the file
+    position: int = 0  # in the text: all before it is done
+    lines_before: int = 0  # the text
 
     @property
     def line(self) -> int:
