@@ -26958,7 +26958,7 @@ class Arrangement:
             page.views = min(page.views + listed.views, MOST_VIEWS)
             page.page_likes = max(page.page_likes, listed.page_likes)
             for emoji, count in listed.reactions.items():
-                page.reactions[emoji] = max(page.reactions.get(emoji, 0), count)
+                page.reactions[emoji] = max(page.reactions.get(emoji, count), count)
             known = [at for at in (page.opened_at, listed.opened_at) if at]
             page.opened_at = min(known, default=0)
 
@@ -27030,7 +27030,7 @@ class Adding:
     def adds_something(self, page: StagedPage) -> bool:
         """Whether something is to be added to a page besides its comments."""
         says_more = page.closed or page.title
-        is_commented = page.first_comment_at > 0
+        is_commented = bool(page.first_comment_at)
         counts = page.views or page.page_likes or page.reactions
         return bool(self.report.is_ours or counts or (says_more and is_commented))
 
