@@ -373,6 +373,17 @@ def test_an_import_of_a_database_keeps_the_titles_of_pages(
     assert title
 
 
+def test_imported_titles_are_unescaped_where_a_product_has_them_as_html(importer: Importer) -> None:
+    for product, written, title in (
+        ("wordpress", "A &amp;amp; B", "A & B"),
+        ("disqus", "A &amp;amp; B", "A &amp; B"),
+        ("artalk", "A &amp; B", "A &amp; B"),
+    ):
+        importer.use_database(f"{product}.db")
+        importer.import_file(file_with_title(product).decode().replace(TITLE, written))
+        assert titles_in(importer) == {"/a/": title}
+
+
 def test_titles_of_pages_without_comments_make_no_pages(importer: Importer) -> None:
     item = b"<item><title>About</title><link>/about/</link></item>\n"
     file = file_with_title("wordpress").replace(b"<item>", item + b"<item>", 1)
