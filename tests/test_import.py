@@ -182,6 +182,13 @@ def test_an_import_of_the_same_comments_from_two_products_brings_them_once(
     assert importer.comments_by_time[more.at]["above"] == NOON
 
 
+def test_an_import_takes_no_two_comments_of_a_file_for_one_that_is_here(importer: Importer) -> None:
+    importer.import_file(waline([ForeignComment()]))
+    twins = [ForeignComment("a"), ForeignComment("b")]
+    assert importer.import_file(MAKERS["twikoo"](twins)).counts == (2, 1, 1, 0)
+    assert importer.import_file(MAKERS["twikoo"](twins)).counts == (2, 0, 2, 0)
+
+
 # Stopped
 
 
