@@ -3,6 +3,7 @@
 import base64
 import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -182,9 +183,16 @@ def test_an_app_is_added_only_with_its_code_and_the_password(
 def test_each_offered_key_is_new_and_its_link_is_one_for_apps(owner: Visitor) -> None:
     first, second = do(owner, "app/key"), do(owner, "app/key")
     assert first["key"] != second["key"]
-    assert first["link"].startswith("otpauth://totp/")
-    assert f"secret={first['key']}" in first["link"]
+    query = f"secret={first['key']}&issuer=commentd"
+    assert first["link"] == f"otpauth://totp/commentd%3A{quote(OWNER)}?{query}"
     assert first["picture"].startswith("data:image/svg+xml")
+
+
+@pytest.mark.parametrize("settings", [{"server_public_url": "https://comments.example:8443/x"}])
+def test_an_app_shows_the_host_of_the_service(owner: Visitor) -> None:
+    offered = do(owner, "app/key")
+    query = f"secret={offered['key']}&issuer=comments.example"
+    assert offered["link"] == f"otpauth://totp/comments.example%3A{quote(OWNER)}?{query}"
 
 
 def test_an_app_is_removed_only_with_a_code_and_the_password(
