@@ -1019,6 +1019,10 @@ def test_a_comment_edited_since_the_owner_read_it_is_not_approved(
     assert ids(visitor.listing()) == [2]
     response = do(owner, "comments", **versions, status="spam")  # whatever it says now
     assert (response["changed"], ids(response)) == ([], [1, 2])
+    for wrong in ([read[2]], {"1": read[1], "2": read[2]}, "12"):
+        form = {"ids": [1, 2], "versions": wrong, "status": "visible"}
+        refused = owner.post_json("/admin/comments", form, status=400).json
+        assert refused["code"] == "versions_invalid"
     (fresh,) = (c["version"] for c in queue(owner)["comments"] if c["id"] == 1)
     do(owner, "comments", ids=[1], versions=[fresh], status="visible")
     assert ids(visitor.listing()) == [1]
