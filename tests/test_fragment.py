@@ -145,6 +145,8 @@ def test_a_long_list_of_faces_for_the_style_of_a_fragment_is_refused_at_once(
 ) -> None:
     style = visitor.get("/fragment.css", {"faces": "1.22.9972"}).text
     assert re.findall(r"data-face='(\d+)'", style) == ["1", "22", "9972"]
+    style = visitor.get("/fragment.css", {"faces": ".".join(map(str, range(1001)))}).text
+    assert re.findall(r"data-face='(\d+)'", style) == [*map(str, range(1000))]
     assert "data-face='" not in visitor.get("/fragment.css", {"faces": ""}).text
     began_at = time.process_time()
     for faces in ("1" * 26 + "x", "1" * 4000, "1." * 2000 + "x", "1..2"):
@@ -265,6 +267,19 @@ def test_the_mark_of_a_fragment_reveals_nothing_of_comments_that_readers_never_s
     assert (changes["comments"], changes["removed"], changes["mark"]) == ([], [], 0)
     inside.set_status(app, held, "visible")
     assert [each["id"] for each in visitor.listing(since=0)["comments"]] == [held]
+
+
+@pytest.mark.parametrize("settings", [{"limits_enabled": False}])
+def test_a_fragment_gets_a_hundred_changes_and_after_more_the_whole_list(visitor: Visitor) -> None:
+    reader = Reader(visitor)
+    mark = reader.mark
+    for n in range(100):
+        visitor.say(f"{n}")
+    changes = reader.catch_up()
+    assert (len(changes["comments"]), changes["reload"]) == (100, False)
+    visitor.say("one more")
+    changes = visitor.listing(since=mark)
+    assert (changes["comments"], changes["reload"]) == ([], True)
 
 
 def test_a_mark_that_is_too_old_or_not_ours_reloads_the_whole_list(
