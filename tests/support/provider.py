@@ -179,6 +179,8 @@ class ProviderHandler(BaseHTTPRequestHandler):
         """A browser is here: whoever it is signs in at once."""
         asked = dict(parse_qsl(query))
         known = self.server.redirect_url
+        challenge = (asked["code_challenge_method"], len(asked["code_challenge"]))
+        assert (asked["response_type"], challenge) == ("code", ("S256", 43))
         if asked["client_id"] != CLIENT_ID or known not in ("", asked["redirect_uri"]):
             self.respond(400, {"error": "invalid_request"})
             return
