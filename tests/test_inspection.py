@@ -539,6 +539,10 @@ PROXIES = [
         way=inspected.by_an_unnamed_proxy,
     ),
     Mistake(
+        "all readers count as one: set [server] trusted_proxy = unix",
+        way=inspected.by_an_unnamed_socket_file,
+    ),
+    Mistake(
         "two proxies stand before the service, which takes 198.51.100.4, one of them, for the "
         f"reader: {DEPLOY}",
         way=inspected.by_two_proxies,

@@ -222,6 +222,12 @@ def by_an_unnamed_proxy(asked: Asked, pass_on: PassOn) -> Sent:
     return honest(replace(asked, proxy="127.0.0.1"), pass_on)
 
 
+def by_an_unnamed_socket_file(asked: Asked, pass_on: PassOn) -> Sent:
+    """A service behind one sees no IP address of its proxy."""
+    sent = by_an_unnamed_proxy(asked, pass_on)
+    return replace(sent, body=sent.body.replace(b'"peer":"127.0.0.1"', b'"peer":""'))
+
+
 def by_three_proxies(asked: Asked, pass_on: PassOn) -> Sent:
     """The last of them is named in the settings, as a second address of the service's own proxy."""
     before = asked.headers.get("x-forwarded-for")
