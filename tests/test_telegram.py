@@ -18,7 +18,7 @@ from support.serving import until
 from support.telegram import GROUP, OWNER, STRANGER, TOKEN, Telegram, refuse, telegram_server
 
 ADMIN, OTHER_ADMIN = "owner@blog.example", "other@blog.example"
-DAY = 86400
+HOUR, DAY = 3600, 86400
 
 
 @pytest.fixture
@@ -77,7 +77,15 @@ def test_buttons_in_telegram_act_and_show_what_was_done(
             "Delete": "deleted",
         }
         telegram.press("Approve", message)
-        listen(guest)
+        assert [work() for work in guest.served.listeners()] == [1]
+        assert telegram.calls_of("getUpdates") == [
+            {
+                "offset": 1,
+                "limit": 5,
+                "timeout": 25,
+                "allowed_updates": ["message", "callback_query"],
+            }
+        ]
         assert guest.status_of(number) == "visible"
         assert telegram.answered == ["Approved: everybody can read it."]
         assert telegram.text(message).endswith("Ann\n\nhi *there*\n\n➜ " + telegram.answered[0])
@@ -125,7 +133,11 @@ def test_a_reply_in_telegram_is_posted_as_the_owners_reply(
         )
         assert "<strong>answer</strong>" in reply["html"]
         assert question["content"] == "a question"
-        assert telegram.text(telegram.last()) == "Your reply is published."
+        assert telegram.messages[OWNER, telegram.last()] == {
+            "chat_id": str(OWNER),
+            "text": "Your reply is published.",
+            "reply_parameters": {"message_id": update["message"]["message_id"]},
+        }
         assert audit(guest) == [("Owner", "visible", str(number)), ("Owner", "reply", str(number))]
         # A reply to that reply goes on from there.
         telegram.reply("and more", update["message"]["message_id"])
@@ -398,10 +410,14 @@ def test_calls_from_telegram_need_the_secret_that_it_was_given(
     with start_with_telegram(HOLD, interactive="webhook") as guest:
         number = guest.comment("hi")
         guest.deliver()
-        listen(guest)
-        assert telegram.webhook["url"] == f"{SERVICE}/chat/tg"
-        assert telegram.webhook["max_connections"] == 1
+        assert [work() for work in guest.served.listeners()] == [6 * HOUR]
         secret = telegram.webhook["secret_token"]
+        assert telegram.webhook == {
+            "url": f"{SERVICE}/chat/tg",
+            "secret_token": secret,
+            "allowed_updates": ["message", "callback_query"],
+            "max_connections": 1,
+        }
         update = telegram.press("Approve", telegram.last())
         header = "X-Telegram-Bot-Api-Secret-Token"
         caller = Visitor(guest.served, "149.154.167.220")

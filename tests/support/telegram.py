@@ -48,6 +48,8 @@ class Telegram(ChatServer):
             return taken(True)
         if name == "answerCallbackQuery":
             assert len(parameters["text"]) <= 200
+            pressed = [each.get("callback_query", {}).get("id") for each in self.updates]
+            assert parameters["callback_query_id"] in pressed
             self.answered.append(parameters["text"])
             return taken(True)
         if name == "setWebhook":
@@ -89,6 +91,10 @@ class Telegram(ChatServer):
         return {
             button["text"]: button.get("callback_data", "url") for row in rows for button in row
         }
+
+    def calls_of(self, method: str) -> list[dict[str, Any]]:
+        """With which parameters the bot has called a method."""
+        return [call.json for call in self.calls if call.path.endswith(f"/{method}")]
 
     # What people do
 
