@@ -1599,6 +1599,10 @@ def test_the_statistics_name_the_pages_that_grow_by_views_or_by_comments(
     # What is merged into a page counts there.
     owner.patch_json("/admin/pages/2", {"page_url": "/talk/", "merge": True})
     assert growing() == [("/talk/", 4, 2, 2, 2)]
+    for number in range(10):
+        views(f"/{number}/", 1)
+    app.tick()
+    assert [url for url, *_ in growing()] == ["/talk/", *(f"/{n}/" for n in range(9, 0, -1))]
     fake_world.time = START + 200 * DAY
     app.tick()
     assert growing() == []
