@@ -575,7 +575,8 @@ BUILT = {
 }
 UNTOUCHED = {
     "none.html": NO_TAG,
-    "head.html": f"<head>{SCRIPT}</head><body>",
+    "head.html": f"<head>{SCRIPT}</head>",
+    "body.html": f"<title>Hello</title>{SCRIPT}<body>",
     "open.html": f"<commentd-thread>{SCRIPT}",
     "latin.html": f"<p>caf\xe9{SCRIPT}",
     "notes.txt": SCRIPT,
