@@ -233,7 +233,8 @@ def test_the_widget_is_told_of_each_pack(app: App) -> None:
     ]
     for each in pack["stickers"]:
         assert visitor.get(f"/{each['url']}").content_type.startswith("image/")
-    assert visitor.listing(view="threads")["settings"]["stickers"] is True
+    settings = visitor.listing(view="threads")["settings"]
+    assert (settings["stickers"], settings["picture_hosts"]) == (True, True)
 
 
 @pytest.mark.parametrize("settings", [{}])
@@ -242,7 +243,7 @@ def test_a_blog_without_images_pays_nothing_for_them(app: App) -> None:
     comment = visitor.say(f":cats_hello: ![a cat]({PICTURE})")["comment"]
     link = f'<a href="{PICTURE}" rel="nofollow ugc noopener noreferrer">a cat</a>'
     assert comment["html"] == f"<p>:cats_hello: {link}</p>\n"
-    assert not {"stickers", "pictures"} & {*visitor.listing(view="threads")["settings"]}
+    assert not {"stickers", "picture_hosts"} & {*visitor.listing(view="threads")["settings"]}
     script = visitor.get("/embed.js").text
     assert "sticker" not in script.replace("// ", "").split("const SERVICE")[1]
     visitor.get("/stickers.json", status=404)
