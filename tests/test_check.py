@@ -570,6 +570,14 @@ def test_check_tries_the_public_url(tmp_path: Path) -> None:
             report = check(tmp_path, server_public_url=f"{url}/comments")
         assert report.of("public_url") == ["fail" if body in wrong else "ok"], body
         assert [line.split()[:2] for line in asked] == [["GET", "/comments/health"]]
+    for status, said in {
+        404: "this is not commentd",
+        502: "the proxy can't reach commentd",
+        503: "commentd can't write to its disk; see its log",
+    }.items():
+        with answering('{"ok":true}', status) as (url, _):
+            report = check(tmp_path, server_public_url=url)
+        assert report.words("public_url") == f"{url}/health: HTTP {status}: {said} (OSError)"
 
 
 # Files, rights, room

@@ -95,6 +95,11 @@ OTHERS = {
 
 TAGS = [
     Mistake(f"the page has no tag: paste {TAG} into the template of your posts", page("")),
+    Mistake(
+        f"the page has no tag: paste {TAG} into the template of your posts",
+        page("<!-- <p>Old</p> --><script>let old</script><pre>&lt;script&gt;</pre>"),
+        name="no tag in comments and scripts",
+    ),
     Mistake(f"the page has <commentd-thread>, but no script: paste {TAG} beside it", page(THREAD)),
     Mistake(
         "the tag stands in a comment of the HTML: delete the <!-- and --> around it",
