@@ -97,6 +97,8 @@ class Provider(ThreadingHTTPServer):
             name, secret = map(unquote_plus, both.split(":"))
         if (name, secret) != (CLIENT_ID, CLIENT_SECRET):
             return 401, {"error": "invalid_client"}
+        assert form["grant_type"] == "authorization_code"
+        assert {*form} >= {"code", "redirect_uri", "code_verifier"}
         begun = self.codes.get(form.get("code", ""))
         if begun is None:
             return 400, {"error": "invalid_grant"}
