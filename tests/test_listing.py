@@ -88,6 +88,14 @@ def test_lists_and_counts_are_not_limited(app: App) -> None:
         client.get(path, {"url": PAGE}, status=200)
 
 
+def test_one_to_a_hundred_pages_are_counted_at_once(visitor: Visitor) -> None:
+    paths = [f"/{number}/" for number in range(101)]
+    counted = visitor.get("/pages", {"url": paths[:100]}).json["pages"]
+    assert [page["page_url"] for page in counted] == paths[:100]
+    assert visitor.get("/pages", status=400).json["code"] == "url_missing"
+    assert visitor.get("/pages", {"url": paths}, status=400).json["code"] == "url_invalid"
+
+
 def test_comments_are_listed_six_at_a_time_newest_first(visitor: Visitor, app: App) -> None:
     add_rows(app, [None] * 8)
     assert ids(visitor.listing()) == [8, 7, 6, 5, 4, 3]

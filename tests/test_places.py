@@ -19,6 +19,7 @@ from mmdb_writer import MMDBWriter
 from netaddr import IPSet
 
 from commentd import App, Config, Places, make_app
+from support.admin import do, new_owner
 from support.client import Visitor
 from support.commands import run_here
 from support.sources import ROOT, STATIC
@@ -54,6 +55,14 @@ def test_a_comment_has_country_and_location_of_its_ip_address(app: App) -> None:
     for peer, place in (KNOWN | dict.fromkeys([*OF_NO_PLACE, ""], NOWHERE)).items():
         comment = Visitor(app, ip=peer).say(f"from {peer}")["comment"]
         assert (comment["country"], comment["location"]) == place, peer
+
+
+def test_a_reply_of_the_owner_has_country_and_location_too(app: App) -> None:
+    Visitor(app).say("hi")
+    owner = new_owner(app)
+    owner.extra_environ["REMOTE_ADDR"] = "223.5.5.5"
+    reply = do(owner, "reply", parent_id=1, content="hello")["comment"]
+    assert (reply["country"], reply["location"]) == HANGZHOU
 
 
 class Ranges:
