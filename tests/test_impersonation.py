@@ -21,6 +21,7 @@ from support.mail import MailServer
 from support.mail import start_mail_server as start_mail_server  # a fixture
 from support.notifications import (
     ANN,
+    BLOG,
     DAY,
     EMAIL_TEXTS,
     LU,
@@ -156,7 +157,9 @@ def test_the_holder_of_an_email_address_says_that_they_wrote_a_comment(
     )
     assert guest.open(yes).contents[::3] == ("Did you write this comment?", "Yes, publish it")
     assert roles(guest) == {"Two lines\n\nof hers": (None, "")}  # a GET does nothing
-    assert guest.press(yes).title == "Thank you. This comment is yours."
+    done = guest.press(yes)
+    assert done.title == "Thank you. This comment is yours."
+    assert done.next == ("View comments", BLOG + PAGE)
     assert roles(guest) == {"Two lines\n\nof hers": (1, "user")}
     assert guest.press(no).title == "Thank you. This comment is yours."  # there is no way back
     assert ann.get("/me").json["comments"] == 1
