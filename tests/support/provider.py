@@ -13,6 +13,11 @@ from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlencode, urlsplit
 
 CLIENT_ID, CLIENT_SECRET = "commentd-at-blog", "secret+of/this blog%"
 ANN = {"sub": "Ann-1", "email": "ann@example.com", "email_verified": True, "name": "Ann"}
+# What GitHub calls the errors of RFC 6749.
+GITHUB_ERRORS = {
+    "invalid_client": "incorrect_client_credentials",
+    "invalid_grant": "bad_verification_code",
+}
 
 
 def encoded(value: object) -> str:
@@ -153,8 +158,9 @@ class ProviderHandler(BaseHTTPRequestHandler):
         if self.respond_raw(path):
             return
         status, said = self.server.exchange(form, self.headers.get("Authorization", ""))
-        if path == "/login/oauth/access_token":  # of GitHub, whose errors have this status, too
+        if path == "/login/oauth/access_token":  # of GitHub, which says 200 of its errors, too
             status = 200
+            said = {name: GITHUB_ERRORS.get(value, value) for name, value in said.items()}
         self.respond(status, self.server.told("/token", said))
 
     def do_GET(self) -> None:
