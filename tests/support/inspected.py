@@ -204,6 +204,18 @@ def without_preflights(asked: Asked, pass_on: PassOn) -> Sent:
     return Sent(405) if asked.method == "OPTIONS" else honest(asked, pass_on)
 
 
+def by_a_proxy_that_knows_preflights(asked: Asked, pass_on: PassOn) -> Sent:
+    """It passes on what fetch.spec.whatwg.org/#cors-preflight-fetch describes, and nothing else."""
+    preflight = {
+        "origin": BLOG,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type",
+    }
+    if asked.method == "OPTIONS" and not asked.headers.items() >= preflight.items():
+        return Sent(400)
+    return honest(asked, pass_on)
+
+
 def without_reader(asked: Asked, pass_on: PassOn) -> Sent:
     return pass_on(asked)
 
