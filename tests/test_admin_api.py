@@ -1580,9 +1580,10 @@ def test_the_statistics_name_the_pages_that_grow_by_views_or_by_comments(
     for page_url, count in {"/less/": 3, "/more/": 1, "/talk/": 1}.items():
         visitor.say("old", page_url=page_url)
         views(page_url, count)
+    views("/same/", 1)
     app.tick()
     fake_world.time = START + 31 * DAY
-    for page_url, count in {"/less/": 1, "/more/": 3, "/talk/": 1}.items():
+    for page_url, count in {"/less/": 1, "/more/": 3, "/same/": 1, "/talk/": 1}.items():
         views(page_url, count)
     visitor.say("new", page_url="/talk/")
     app.tick()
