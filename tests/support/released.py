@@ -265,6 +265,9 @@ class Service:
             "owners": {label(*asked): answer(owner, *asked) for asked in OWNERS},
             "accounts": {path: answer(ann, path, {}) for path in ("/me", "/me/export")},
             "feed": Feed(reader.get("/feed.atom")).entries,
+            "feed_ids": [
+                Feed(reader.get("/feed.atom", query)).id for query in ({}, {"url": PAGES[0]})
+            ],
         }
         return found
 
