@@ -834,6 +834,26 @@ def test_texts_of_an_admin_are_held_to_the_same_rules(visitor: Visitor, owner: V
     assert do(owner, "reply", parent_id=1, content=text)["comment"]["html"] == shown
 
 
+LONGEST = [
+    ("link", {}, "link", 64),
+    ("app", {"factor": "1", "password": CANARY}, "key", 64),
+    ("app", {"key": "A", "password": CANARY}, "factor", 64),
+    ("blocks", {"kind": "word"}, "value", 254),
+    ("blocks", {"kind": "word", "value": "casino"}, "note", 200),
+    ("inspection", {}, "url", 2048),
+]
+
+
+@pytest.mark.parametrize(("path", "form", "field", "most"), LONGEST)
+def test_each_text_of_an_admin_has_a_longest_length(
+    owner: Visitor, path: str, form: dict[str, Any], field: str, most: int
+) -> None:
+    for length in (most, most + 1):
+        response = owner.post_json(f"/admin/{path}", form | {field: "x" * length}, status="*")
+        is_too_long = response.json.get("code") == f"{field}_too_long"
+        assert is_too_long == (length > most), response.json
+
+
 def test_a_reply_of_the_owner_approves_a_waiting_comment(visitor: Visitor, owner: Visitor) -> None:
     visitor.say("a question")
     moderate(owner, [1], "waiting")
@@ -1582,6 +1602,10 @@ def test_the_statistics_name_the_pages_that_grow_by_views_or_by_comments(
         views(page_url, count)
     views("/same/", 1)
     app.tick()
+    for day in (1, 2):  # the last day of the days before, and the first one of the last days
+        fake_world.time = START + day * DAY
+        views("/edge/", day)
+        app.tick()
     fake_world.time = START + 31 * DAY
     for page_url, count in {"/less/": 1, "/more/": 3, "/same/": 1, "/talk/": 1}.items():
         views(page_url, count)
@@ -1594,12 +1618,13 @@ def test_the_statistics_name_the_pages_that_grow_by_views_or_by_comments(
         found = owner.get("/admin/figures").json["growing"]
         return [(each["page"]["page_url"], *(each[name] for name in names)) for each in found]
 
-    assert growing() == [("/more/", 3, 1, 0, 1)]
+    by_views = [("/more/", 3, 1, 0, 1), ("/edge/", 2, 1, 0, 0)]
+    assert growing() == by_views
     visitor.say("another", page_url="/talk/")
-    assert growing() == [("/more/", 3, 1, 0, 1), ("/talk/", 1, 1, 2, 1)]
+    assert growing() == [*by_views, ("/talk/", 1, 1, 2, 1)]
     # What is merged into a page counts there.
     owner.patch_json("/admin/pages/2", {"page_url": "/talk/", "merge": True})
-    assert growing() == [("/talk/", 4, 2, 2, 2)]
+    assert growing() == [("/talk/", 4, 2, 2, 2), by_views[1]]
     for number in range(10):
         views(f"/{number}/", 1)
     app.tick()
