@@ -346,6 +346,11 @@ POLICIES = [
         name="one file alone",
     ),
     Mistake(
+        f"{IN_HEADER}{SCRIPTS_BLOCKED}",
+        headers=policy(f"script-src https://*.comments.example; connect-src {COMMENTS}"),
+        name="hosts below that of the service",
+    ),
+    Mistake(
         f"the Content-Security-Policy in the HTML {SCRIPTS_BLOCKED}",
         page(
             head=CANONICAL
@@ -415,6 +420,15 @@ ADDRESSES = [
         "a protection against bots responds in place of the blog: switch it off for this server, "
         "or for as long as you check",
         pages={POST: Sent(403).with_header("cf-mitigated", "challenge")},
+    ),
+    *(
+        Mistake(
+            "a protection against bots responds in place of the blog: switch it off for this "
+            "server, or for as long as you check",
+            pages={POST: Sent(status, body=b"<title>One Challenge</title>")},
+            name=f"status {status}",
+        )
+        for status in (403, 429, 503)
     ),
     Mistake(
         "the blog responds with status 500: look into the log of its server",
@@ -915,7 +929,8 @@ def test_check_of_a_service_under_a_path_of_the_blog_asks_for_no_origin(bench: B
     html = page(TAG, f'<link rel="canonical" href="{url}">').encode()
 
     def under_a_path(asked: inspected.Asked, pass_on: inspected.PassOn) -> Sent:
-        return Sent(body=html) if asked.path == "/2026/hello/" else honest(asked, pass_on)
+        own = Sent(body=html).with_header(POLICY, "default-src 'self'")
+        return own if asked.path == "/2026/hello/" else honest(asked, pass_on)
 
     bench.place.way = under_a_path
     said = f"all is well: readers of {url} can read and write comments\n"
