@@ -25206,7 +25206,7 @@ def whole_part(content: str, end: int) -> str:
     open_brackets: list[str] = []
     whole_end = 0
     open_there: list[str] = []  # the brackets that are open at `whole_end`
-    for mark in JSON_MARK.finditer(content, 0, end):
+    for mark in JSON_MARK.finditer(content, endpos=end):
         if mark[0] == '"':
             break
         if mark[0] in ("[", "{"):
@@ -25306,7 +25306,6 @@ class XmlScanner:
     def next_piece(self) -> XmlLeaf | XmlStart | XmlEnd | None:
         """None if what was read holds no other one, or only the beginning of one."""
         while (start := self.text.find("<", self.position)) >= 0:
-            self.position = start
             if start_tag := XML_START_TAG.match(self.text, start):
                 return self.element(start_tag)
             if end_tag := XML_END_TAG.match(self.text, start):

@@ -387,6 +387,28 @@ def test_an_import_reports_a_damaged_database(importer: Importer, product: str) 
     assert importer.import_file(whole.replace(b"CREATE TABLE", b"CREATE \xa5ABLE")).failure
 
 
+@each_database
+def test_an_import_refuses_a_database_that_is_damaged_elsewhere(
+    importer: Importer, product: str
+) -> None:
+    """What lies beside the comments may have been written over as well as they."""
+    file = importer.file(MAKERS[product]([ForeignComment()]))
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("CREATE TABLE more (id)")
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+        (page,) = db.execute("SELECT max(rootpage) FROM sqlite_schema").fetchone()
+    data = file.read_bytes()
+    damaged = data[: (page - 1) * size] + b"\xa5" * size + data[page * size :]
+    assert importer.import_file(damaged).failure.startswith("the database is damaged (")
+
+
+@each
+def test_an_import_of_ascii_says_nothing_of_its_encoding(importer: Importer, product: str) -> None:
+    """In a database, the length of this text stands in two bytes that are no UTF-8."""
+    result = importer.import_file(MAKERS[product]([ForeignComment(text="word " * 40)]))
+    assert "text is read as" not in result.text
+
+
 # Packings, ends and bombs
 
 
@@ -407,7 +429,8 @@ def test_an_import_of_a_file_that_breaks_off_brings_the_comments_before(
 ) -> None:
     """The line where it does is named. The whole file later brings the rest, as it is."""
     comments = [
-        ForeignComment(str(n), NOON + n, text=f"text {n} {'word ' * 40}end") for n in range(24)
+        ForeignComment(str(n), NOON + n, text=f"text {n}\n{'word ' * 20}\n{'word ' * 20}end")
+        for n in range(24)
     ]
     whole = MAKERS[product](comments)
     for data in (whole, gzip.compress(whole, 1)):
@@ -428,6 +451,15 @@ def test_an_import_of_a_file_that_breaks_off_brings_the_comments_before(
         else:
             assert "the file breaks off: what follows is not in it (1): " in result.text
         assert importer.import_file(data).counts[0] == len(importer.texts) == 24
+
+
+@each_xml
+def test_an_import_says_that_xml_has_no_end(importer: Importer, product: str) -> None:
+    text, _, _ = MAKERS[product]([ForeignComment()]).decode().rpartition("</")
+    result = importer.import_file(text)
+    assert result.counts == (2, 1, 0, 1)
+    line = text.count("\n") + 1
+    assert result.named("can't be read") == [f"line {line} (the file breaks off)"]
 
 
 def test_an_import_reads_json_that_breaks_off_behind_a_million_brackets(importer: Importer) -> None:
@@ -515,7 +547,11 @@ XML_DAMAGE = {
     "it says two bytes a character": ("(?i)utf-8", "UTF-16"),
     "it has no declaration": ("\\A.*\n", ""),
     "a comment has hyphens": ("<(post|item)", r"<!-- a -- b & <c --><\1"),
-    "bare signs stand between elements": ("<(post|item)", r"1 < 2 <3 & 4 <\1"),
+    "bare signs stand between elements": ("<(post|item)", r"1 < 2 <3 & 4 <<\1"),
+    "elements of one name stand in each other": (
+        "<(name|wp:comment_author)>",
+        r"<more><more><a/></more></more><\1>",
+    ),
     "a name has a bare sign": ("Ann", "A <3 & B"),
     "a name has a control character": ("Ann", "An\x10n"),
 }
@@ -634,6 +670,14 @@ def test_an_import_reads_text_in_an_undeclared_encoding(importer: Importer, enco
         result = importer.import_file(data)
         assert importer.only_comment()["content"] == text, product
         assert f"text is read as {'gb18030' if encoding[0] == 'g' else 'cp1252'}" in result.text
+
+
+def test_an_import_looks_at_all_of_a_file_for_its_encoding(importer: Importer) -> None:
+    text = ENCODINGS["cp1252"]
+    data = MAKERS["waline"]([ForeignComment(text="MARK")])
+    data = data.replace(b'"data"', b" " * 2**20 + b'"data"')
+    importer.import_file(data.replace(b"MARK", text.encode("cp1252")))
+    assert importer.only_comment()["content"] == text
 
 
 def test_an_import_counts_and_names_unreadable_characters(importer: Importer) -> None:
