@@ -25149,7 +25149,7 @@ def has_record_lines(start: str) -> bool:
         first = json.loads(line.rstrip(", \r"), strict=False)
     except (ValueError, RecursionError):
         return line.startswith("#filetype")
-    if not isinstance(first, dict) or first.keys() & {"format", "collections"}:
+    if not isinstance(first, dict) or "collections" in first:
         return False
     if "title" in first:  # a discussion of GitHub, with its comments
         return True
@@ -25323,7 +25323,7 @@ class XmlScanner:
         name, attributes = start_tag.group("name", "attributes")
         if attributes.endswith("/"):
             self.position = start_tag.end()
-            return XmlLeaf(name, attributes.removesuffix("/"), "")
+            return XmlLeaf(name, attributes, "")
         markup = MARKUP_AHEAD.search(self.text, start_tag.end())
         if not markup:
             return None
