@@ -644,6 +644,7 @@ SAYS_IT = {
     "GB2312": "你好",
     "big5": "你好",
     "Shift_JIS": "こんにちは",
+    "ISO-2022-JP": "こんにちは",  # whose bytes are all ASCII
 }
 
 

@@ -1007,9 +1007,11 @@ def test_a_backup_of_typecho_is_imported(importer: Importer) -> None:
 
 
 def test_a_backup_of_typecho_with_bytes_that_are_no_text_is_imported(importer: Importer) -> None:
-    rows = [(1, TYPECHO_POST), (2, {**TYPECHO_COMMENT, "text": "caf\udce9"})]
-    importer.import_file(typecho_backup(rows))
+    post = {**TYPECHO_POST, "title": "Hello"}
+    comment = {**TYPECHO_COMMENT, "author": "Ann", "text": "caf\udce9"}
+    result = importer.import_file(typecho_backup([(1, post), (2, comment)]))
     assert importer.only_comment()["content"] == "caf�"
+    assert "text is read as" not in result.text
 
 
 def test_a_backup_of_typecho_that_breaks_off_gives_what_stands_before(importer: Importer) -> None:
