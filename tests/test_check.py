@@ -208,6 +208,21 @@ def test_unsafe_settings_of_a_public_service_are_warned_about(tmp_path: Path) ->
         assert reported == wanted, settings
 
 
+def test_check_names_what_the_settings_lack_of_a_proxy_on_this_machine(tmp_path: Path) -> None:
+    public = {"server_public_url": "https://comments.example"}
+    for listen, proxy in {
+        "127.0.0.1:8080": "127.0.0.1",
+        "localhost:8080": "127.0.0.1",
+        "[::1]:8080": "127.0.0.1",
+        "unix:/run/commentd/socket": "unix",
+    }.items():
+        found = check(tmp_path, **public, server_listen=listen).words("trusted_proxy")
+        assert found == (
+            f"set [server] trusted_proxy = {proxy}: otherwise all readers appear to have the same "
+            "IP address"
+        )
+
+
 # What is tried: mail, captcha, the way in
 
 

@@ -531,6 +531,12 @@ PROXIES = [
         way=changed(inspected.same_origin_only),
     ),
     Mistake(
+        "a proxy adds Cross-Origin-Resource-Policy, with which browsers refuse the script: delete "
+        "that from its settings",
+        way=changed(inspected.resource_policy_twice),
+        name="twice",
+    ),
+    Mistake(
         "the page has Cross-Origin-Embedder-Policy, and a proxy takes away the header "
         "Cross-Origin-Resource-Policy of the script: let it pass that on",
         headers=(("cross-origin-embedder-policy", "require-corp"),),
@@ -737,8 +743,12 @@ def test_check_accepts_policies_that_allow_the_widget(bench: Bench) -> None:
     ):
         bench.place.post(html, (POLICY, text))
         assert bench.check(POST) == (0, f"{OK}\n"), text
-    bench.place.post(page(), ("content-security-policy-report-only", "default-src 'none'"))
-    assert bench.check(POST) == (0, f"{OK}\n")
+    for name, text in (
+        ("content-security-policy-report-only", "default-src 'none'"),
+        ("cross-origin-embedder-policy", "require-corp"),
+    ):
+        bench.place.post(page(), (name, text))
+        assert bench.check(POST) == (0, f"{OK}\n"), name
 
 
 def test_check_asks_for_leave_to_post_as_browsers_do(bench: Bench) -> None:

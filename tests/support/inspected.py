@@ -275,5 +275,9 @@ def same_origin_only(sent: Sent) -> Sent:
     return sent.without(name).with_header(name, "same-origin")
 
 
+def resource_policy_twice(sent: Sent) -> Sent:
+    return sent.with_header("cross-origin-resource-policy", "cross-origin")
+
+
 def without_resource_policy(sent: Sent) -> Sent:
     return sent.without("cross-origin-resource-policy")
