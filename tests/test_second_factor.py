@@ -47,10 +47,12 @@ def authenticator(owner: Visitor, fake_world: FakeWorld) -> App6238:
     return made
 
 
-def sign_in(app: App, factor: str = "", status: int = 200, browser: str = "") -> Any:
+def sign_in(
+    app: App, factor: str = "", status: int = 200, browser: str = "", ip: str = "192.0.2.44"
+) -> Any:
     """At /admin, with the right password, from a new place."""
     form = {"email": OWNER, "password": CANARY, "captcha_token": "x", "factor": factor}
-    visitor = Visitor(app, ip="192.0.2.44")
+    visitor = Visitor(app, ip=ip)
     headers = {"User-Agent": browser}
     return visitor.post_json("/admin/login", form, status=status, headers=headers).json
 
@@ -234,13 +236,22 @@ def test_a_one_time_link_is_the_way_back_without_phone_and_codes(
 def test_sessions_are_listed_with_device_place_and_last_use(
     app: App, owner: Visitor, fake_world: FakeWorld
 ) -> None:
-    sign_in(app, browser=PHONE)
+    sign_in(app, browser=PHONE, ip="223.5.5.5")
     fake_world.time += 3600
     queue(owner)
     sessions = owner.get("/admin/sign-in").json["sessions"]
     phone, mine = sorted(sessions, key=lambda session: session["this"])
-    assert (phone["device"], phone["ip"]) == ("Safari, iPhone", "192.0.2.0")
-    assert phone["created_at"] == phone["seen_at"] < mine["seen_at"]
+    at = "2026-11-18 19:06:40"
+    assert phone == {
+        "id": 2,
+        "device": "Safari, iPhone",
+        "ip": "223.5.5.0",
+        "country": "CN",
+        "created_at": at,
+        "seen_at": at,
+        "this": False,
+    }
+    assert (mine["created_at"], mine["seen_at"]) == (at, "2026-11-18 20:06:40")
 
 
 def test_the_last_use_is_stored(app: App, owner: Visitor, fake_world: FakeWorld) -> None:
@@ -256,7 +267,13 @@ def test_a_session_that_is_ended_opens_nothing(app: App, owner: Visitor) -> None
     phone.authorization = ("Bearer", sign_in(app, browser=PHONE)["token"])
     queue(phone)
     [other] = [each for each in owner.get("/admin/sign-in").json["sessions"] if not each["this"]]
-    owner.delete(f"/admin/sessions/{other['id']}")
+    assert owner.delete(f"/admin/sessions/{other['id']}").json == {"success": True}
+    last = owner.get("/admin/audit").json["audit"][0]
+    assert (last["who"], last["action"], last["detail"]) == (
+        "Owner",
+        "end_session",
+        "Safari, iPhone",
+    )
     assert queue(phone, 401)["code"] == "token_invalid"
     queue(owner)
     assert len(owner.get("/admin/sign-in").json["sessions"]) == 1
