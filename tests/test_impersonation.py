@@ -189,6 +189,20 @@ def test_the_holder_of_an_email_address_says_that_somebody_else_wrote_a_comment(
     assert guest.open(yes).title == "Thank you. This comment is yours."
 
 
+def test_the_filter_forgets_a_comment_that_its_holder_did_not_write(
+    guest: Guest, ann: Reader, owner: Reader
+) -> None:
+    guest.comment("not hers", email=ANN)
+    no = link_to("not_mine", question(guest))
+    moderate(owner, [1], "waiting")
+    moderate(owner, [1], "visible")
+    assert queue(owner)["comments"][0]["learnt"] == "ham"
+    assert guest.open(no).style == "danger"
+    assert guest.press(no).style == "quiet"
+    (listed,) = queue(owner, status="spam")["comments"]
+    assert (listed["learnt"], queue(owner)["filter"]["ham"]) == ("", 0)
+
+
 def test_a_comment_that_an_admin_has_removed_stays_so_whatever_the_holder_says(
     guest: Guest, ann: Reader, owner: Reader
 ) -> None:

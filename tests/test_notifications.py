@@ -100,10 +100,12 @@ def test_the_owner_moderates_by_the_links_of_an_email(guest: Guest) -> None:
         f"All comments: {SERVICE}/admin\n"
     )
     assert guest.open(approve).contents == ("Approve this comment?", who, quote, "Approve")
+    styles = [guest.open(link).style for link in (approve, spam, delete)]
+    assert styles == ["", "danger", "danger"]
     assert guest.listing()["total"] == 0
     done = guest.press(approve)
     assert done.contents == ("Approved: everybody can read it.", who, quote, "Undo")
-    assert done.next == ("All comments", "admin")
+    assert (done.style, done.next) == ("quiet", ("All comments", "admin"))
     assert [c["content"] for c in guest.listing()["comments"]] == [quote]
     assert guest.press(spam).title == "Marked as spam. It is not public."
     assert guest.press(delete).title == "Deleted: nobody sees it."

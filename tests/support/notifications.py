@@ -77,6 +77,7 @@ class LinkPage(HTMLParser):
         assert self.attributes.get("pre", {"dir": "auto"}) == {"dir": "auto"}
         assert self.attributes.get("form", {"method": "post"})["method"] == "post"
         assert re.fullmatch(r"(\?[^<>]*)?", self.action)
+        self.style = self.attributes.get("button", {}).get("class", "")
         self.next = self.texts["a"], self.attributes.get("a", {}).get("href", "")
         assert re.fullmatch("(admin|https://blog\\.example/.*)?", self.next[1])
 
