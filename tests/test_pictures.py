@@ -1,6 +1,7 @@
 """Pictures of accounts beside their comments: offered by a provider, fetched once by the service,
 and served from it."""
 
+import base64
 import io
 import socket
 import struct
@@ -557,8 +558,12 @@ def test_a_picture_is_exported_and_deleted_with_the_account(
     app: App, ann: Visitor, provider: Provider
 ) -> None:
     name = listed(app)
+    stored = Visitor(app).get(f"/pictures/{name}").body
     exported = ann.get("/me/export").json["picture"]
-    assert exported["url"].startswith("data:image/webp;base64,UklGR")
+    assert exported == {
+        "url": f"data:image/webp;base64,{base64.b64encode(stored).decode()}",
+        "stored_at": "2026-11-18 19:06:40",
+    }
     reader = Reader(app)
     came = reader.come_back("own", **provider.approve(reader.begin(confirm="yes")))
     proof = {"voucher": came.voucher, "voucher_secret": SECRET}
