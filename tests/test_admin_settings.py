@@ -355,6 +355,7 @@ def test_a_stored_setting_that_is_refused_now_stops_nothing_and_is_told(
         assert refused["value"] == ""
         assert refused["control"]["fault"].startswith("[notify] digest is in the hours")
         assert setting(owner, "site_name")["value"] == "Olga’s blog"
+        assert {*faults(owner, notify_digest="23:30")} == {"notify_digest"}
         # What is in effect now is kept, and the refused text dropped.
         change(owner, notify_digest="")
         assert setting(owner, "notify_digest")["control"]["fault"] == ""
