@@ -1629,6 +1629,8 @@ def test_the_statistics_name_the_pages_that_grow_by_views_or_by_comments(
         views(f"/{number}/", 1)
     app.tick()
     assert [url for url, *_ in growing()] == ["/talk/", *(f"/{n}/" for n in range(9, 0, -1))]
+    figures = owner.get("/admin/figures").json
+    assert [len(figures[each]) for each in ("by_views", "by_comments")] == [10, 10]
     fake_world.time = START + 200 * DAY
     app.tick()
     assert growing() == []
