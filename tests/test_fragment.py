@@ -140,6 +140,16 @@ def test_the_widget_and_the_fragment_have_one_style_put_together_from_its_files(
     assert bare(inline.partition("<style>")[2].partition("</style>")[0]) == style
 
 
+def test_a_fragment_asks_for_the_style_of_its_faces(visitor: Visitor) -> None:
+    for name in ("Ann", "Lu", "陆知微"):
+        visitor.say(f"of {name}", nickname=name)
+    tree = fragment(visitor, style="link")
+    faces = sorted(map(int, {*tree.all("span", "data-face")}))
+    [link] = tree.all("link", "href")
+    assert link.partition("?faces=")[2] == ".".join(map(str, faces))
+    assert len(faces) == 3
+
+
 def test_a_long_list_of_faces_for_the_style_of_a_fragment_is_refused_at_once(
     visitor: Visitor,
 ) -> None:
@@ -620,7 +630,10 @@ def test_rendering_puts_comments_into_each_page_and_touches_nothing_else(
     before = files(built)
     code, told, faults = render(app, built, "--dry-run")
     assert (code, files(built) == before, "byte 0xe9" in faults) == (1, True, True)
-    assert told.startswith("pages rendered: 4\n")
+    assert told == (
+        "pages rendered: 4\npages unchanged: 0\npages without a thread: 3\npages skipped: 2\n"
+        "this was a dry run: nothing is written\n"
+    )
     assert [line.split(": ")[0] for line in faults.splitlines()] == [
         f"public/{name}.html" for name in ("latin", "open")
     ]
