@@ -23777,8 +23777,6 @@ def paragraphs_of(text: str) -> str:
 
 
 def with_breaks(text: str) -> str:
-    if "\n" not in text:
-        return text
     text = re.sub(r"\n\s*\n\s*", "</p><p>", text)
     # Beside a break or a block, the end of a line is no other break.
     text = re.sub(r"(?i)<br\s*/?>\n", "\n", text)
