@@ -420,6 +420,8 @@ OF_WORDPRESS = {
         LINK("https://y.example/a.mp4", "https://y.example/a.mp4"),
     '<object><param name="SRC" value="https://y.example/v/y"></object>':
         LINK("https://y.example/v/y", "https://y.example/v/y"),
+    '<object><param name="movie" value="https://y.example/v/z"></object>':
+        LINK("https://y.example/v/z", "https://y.example/v/z"),
     '<object data="https://y.example/a.swf"></object>':
         LINK("https://y.example/a.swf", "https://y.example/a.swf"),
     '<iframe src="javascript:alert(1)"></iframe>a<embed src="data:text/html,x">': "a",
