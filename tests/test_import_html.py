@@ -394,6 +394,7 @@ OF_WORDPRESS = {
         f"see {LINK('http://a.example/x?a=1&amp;b=2', 'http://a.example/x?a=1&amp;b=2')}, or "
         f"({LINK('https://b.example/c', 'https://b.example/c')}).",
     "a<br />\nb": "a<br>\nb",
+    "a\n<ul>\n<li>b</li>\n</ul>\nc": "a</p>\n<ul>\n<li>b</li>\n</ul>\n<p>c",
     "<code>a <b>b</b></code>\n\nc": "<code>a <strong>b</strong></code></p><p>c",
     "www.a.example!": f"{LINK('http://www.a.example', 'www.a.example')}!",
     "(&lt;https://a.example/a&gt;)":
