@@ -129,6 +129,9 @@ PLAIN = {
         "2 * 3 * 4, snake_case, 1 < 2 & 3, &amp;",
     "<p>*a* `b` [c](https://a.example) ~~d~~</p>":
         "\\*a\\* \\`b\\` \\[c\\](https\\://a.example) \\~\\~d\\~\\~",
+    "<p>*a*<br># b</p>": "\\*a\\*\n\\# b",
+    '<p>*a* <a href="https://a.example/x">https://a.example/x</a></p>':
+        "\\*a\\* <https://a.example/x>",
     "<p>https://a.example/ is no link</p>": "https\\://a.example/ is no link",
 }  # fmt: skip
 
@@ -151,6 +154,7 @@ OWN = {
         "[a](https://a.example/?a=1&copy;=2)",
     '<ol start="999999999"><li>a</li><li>b</li></ol>': "999999999. a\n1000000000. b",
     "<p>x<b>(y)</b>z <b>c</b></p>": "x**(y)**z **c**",
+    "<p>x<b>(y)</b>z</p><hr>": "x**(y)**z\n\n***",
     "<pre><div>a</div><div>b</div></pre>": "```\nab\n```",
     "<pre>a<ul><li>b</li></ul></pre>": "```\nab\n```",
 }  # fmt: skip
