@@ -1610,6 +1610,7 @@ def test_the_statistics_name_the_pages_that_grow_by_views_or_by_comments(
     for page_url, count in {"/less/": 1, "/more/": 3, "/same/": 1, "/talk/": 1}.items():
         views(page_url, count)
     visitor.say("new", page_url="/talk/")
+    visitor.say("new", page_url="/quiet/")
     app.tick()
 
     def growing() -> list[tuple[str, int, int, int, int]]:
@@ -1618,13 +1619,14 @@ def test_the_statistics_name_the_pages_that_grow_by_views_or_by_comments(
         found = owner.get("/admin/figures").json["growing"]
         return [(each["page"]["page_url"], *(each[name] for name in names)) for each in found]
 
+    quiet = ("/quiet/", 0, 0, 1, 0)
     by_views = [("/more/", 3, 1, 0, 1), ("/edge/", 2, 1, 0, 0)]
-    assert growing() == by_views
+    assert growing() == [*by_views, quiet]
     visitor.say("another", page_url="/talk/")
-    assert growing() == [*by_views, ("/talk/", 1, 1, 2, 1)]
+    assert growing() == [*by_views, quiet, ("/talk/", 1, 1, 2, 1)]
     # What is merged into a page counts there.
     owner.patch_json("/admin/pages/2", {"page_url": "/talk/", "merge": True})
-    assert growing() == [("/talk/", 4, 2, 2, 2), by_views[1]]
+    assert growing() == [("/talk/", 4, 2, 2, 2), by_views[1], quiet]
     for number in range(10):
         views(f"/{number}/", 1)
     app.tick()

@@ -692,8 +692,9 @@ def test_identities_are_exported_and_deleted_with_the_account(
     token = reader.sign_in(provider, nickname="Ann")["token"]
     headers = {"Authorization": f"Bearer {token}"}
     exported = reader.visitor.get("/me/export", headers=headers).json
-    (identity,) = exported["identities"]
-    assert (identity["issuer"], identity["subject"]) == (provider.issuer, "Ann-1")
+    assert exported["identities"] == [
+        {"issuer": provider.issuer, "subject": "Ann-1", "joined_at": "2026-11-18 19:06:40"}
+    ]
     request_id = reader.visitor.post_json("/me/code", {}, headers=headers).json["request_id"]
     app.deliver()
     # A voucher confirms nothing here.
