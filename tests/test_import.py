@@ -976,9 +976,10 @@ def test_an_import_adds_to_the_page_that_is_there(importer: Importer, visitor: V
 def test_an_import_skips_and_names_a_comment_without_a_page(importer: Importer) -> None:
     for product in ROWS:
         importer.use_database(f"{product}.db")
-        pages: list[Any] = [None, "", "  ", {}, [], "/a\nb", "/" + "x" * 3000]
+        pages: list[Any] = [None, "", "  ", {}, [], "/a\nb", "/" + "x" * 2048]
         rows = [ROWS[product](ForeignComment(f"a{n}", page=page)) for n, page in enumerate(pages)]
-        result = importer.import_file(file_of(product, [*rows, ROWS[product](ForeignComment("b"))]))
+        longest = ROWS[product](ForeignComment("b", page="/" + "x" * 2047))
+        result = importer.import_file(file_of(product, [*rows, longest]))
         assert result.counts == (8, 1, 0, 7)
         assert result.named("skipped: no page") == [f"a{n}" for n in range(7)]
 
