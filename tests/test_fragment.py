@@ -92,6 +92,32 @@ def test_a_fragment_has_the_threads_that_the_widget_shows_in_their_order(visitor
     visitor.get("/fragment", {}, status=400)
 
 
+def test_a_fragment_nests_three_levels_and_names_whose_reply_stands_beside_another(
+    visitor: Visitor,
+) -> None:
+    for new, parent in {1: None, 2: 1, 3: 2, 4: 3, 5: 1, 6: 4}.items():
+        visitor.say(f"No. {new}", nickname=f"N{new}", parent_id=parent)
+    html = visitor.get("/fragment", {"url": PAGE}).text
+    level = 0
+    shown: list[tuple[str, int, str]] = []
+    for mark in re.finditer(r'<(/?)ol|<li data-id="(\d)"|› <bdi>(\w+)', html):
+        closes, number, name = mark.groups()
+        if number:
+            shown.append((number, level, ""))
+        elif name:
+            shown[-1] = (shown[-1][0], level, name)
+        else:
+            level += -1 if closes else 1
+    assert shown == [
+        ("1", 1, ""),
+        ("2", 2, ""),
+        ("3", 3, ""),
+        ("4", 3, "N3"),
+        ("6", 3, "N4"),
+        ("5", 2, ""),
+    ]
+
+
 def bare(code: str) -> str:
     """A script or style without comments and white space."""
     comments = re.compile(r"^\s*//[^\n]*|^\s*/\*.*?\*/| // [^\n]*", re.MULTILINE | re.DOTALL)
