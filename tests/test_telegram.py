@@ -299,6 +299,19 @@ def test_a_text_that_has_changed_is_shown_again_before_it_is_approved(
         assert guest.status_of(number) == "visible"
 
 
+def test_a_text_that_was_shown_again_is_approved(
+    start_with_telegram: StartWithTelegram, telegram: Telegram
+) -> None:
+    with start_with_telegram(HOLD) as guest:
+        made = guest.say("harmless", lang="en")
+        guest.deliver()
+        guest.edit(made, "as harmless")
+        for _ in range(2):
+            telegram.press("Approve", telegram.last())
+            listen(guest)
+        assert shown(guest) == ["as harmless"]
+
+
 def deletion(guest: Guest) -> Callable[[], object]:
     """What deletes a comment that its author has posted, and of which the chat has heard."""
     made = guest.say("hi")
