@@ -623,7 +623,9 @@ def test_check_names_files_that_others_can_read(
     for name in (*names, "commentd.db-wal"):
         assert f"{name}: run chmod 600" in report.words("rights")
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    assert check(used_folder).of("rights")[0] == "fail"
+    report = check(used_folder)
+    assert (report.of("rights")[0], report.of("backup")[0]) == ("fail", "fail")
+    assert "backups is not writable: create it or change its owner" in report.words("backup")
 
 
 # The database
@@ -672,6 +674,8 @@ def test_check_finds_a_sound_database_ok(used_folder: Path) -> None:
     bad = {"clock", "counters", "outbox", "rights", "trusted_proxy"}
     assert not bad & {topic for _, topic, _ in report.found}
     assert "comments: 1, accounts: 0" in report.words("database")
+    no_admin = "no admin yet: open the link printed at start, or run `commentd admin EMAIL`"
+    assert ("note", "admin", no_admin) in report.found
     assert beside(used_folder) == before
 
 
