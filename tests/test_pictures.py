@@ -547,7 +547,7 @@ def test_an_admin_removes_a_picture(app: App, ann: Visitor, owner: Visitor) -> N
     name = listed(app)
     users = owner.get("/admin/users").json["users"]
     (number,) = [user["id"] for user in users if user["picture"] == name]
-    owner.delete(f"/admin/users/{number}/picture")
+    assert owner.delete(f"/admin/users/{number}/picture").json == {"success": True}
     assert listed(app) == ""
     Visitor(app).get(f"/pictures/{name}", status=404)
     assert owner.get("/admin/audit").json["audit"][0]["action"] == "remove_picture"
