@@ -248,6 +248,11 @@ PAGES = [
         page(f"<section hidden><div>{THREAD}</div></section>{TAG}"),
     ),
     Mistake(
+        "the comments stand in <div>, which hidden hides: delete that",
+        page(f"<div hidden/>{TAG}"),  # to browsers, the slash says nothing
+        name="a slash at the end",
+    ),
+    Mistake(
         "the comments stand in <dialog>, which being closed hides: delete that",
         page(f"<dialog>{TAG}</dialog>"),
     ),
