@@ -717,6 +717,10 @@ def test_check_says_in_one_line_that_a_page_is_right(bench: Bench) -> None:
         ).replace("<body>", '<body style="visibility: hidden">'),
         page(f"<!-- Disqus is gone --><template><div id=disqus_thread></div></template>{TAG}"),
         page(f"</div></article>{TAG}</div>"),
+        page(
+            f'<noscript><meta http-equiv="refresh" content="0; url=/none/"></noscript>{TAG}',
+            f'{CANONICAL}<meta name="twitter:player" content="0; url=/none/">',
+        ),
         page(TAG, '<base target=_self><base href=/2026/><link rel=canonical href="hello/">'),
         f"<!doctype html><title>T</title>{CANONICAL}A post.{TAG}",  # the body begins with it
         page(f'<script src="https://[x/embed.js"></script>{TAG}'),
