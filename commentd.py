@@ -26322,7 +26322,7 @@ class StagedPage:
     closed: bool = False
     views: int = 0
     page_likes: int = 0
-    reactions: dict[str, int] = field(default_factory=dict)
+    reactions: Counter[str] = field(default_factory=Counter)
     opened_at: int = 0  # as the file says it; 0 if it does not
     first_comment_at: int = 0  # 0 if it has no comments
 
@@ -26625,7 +26625,7 @@ class Staging:
         author = values["author"]
         return author != "" and author not in self.authors and not values["nickname"]
 
-    def reactions_in(self, values: Json, page_name: str) -> dict[str, int]:
+    def reactions_in(self, values: Json, page_name: str) -> Counter[str]:
         """The reactions to a page, by emoji. More than the settings have are lost."""
         counts = {}
         if self.report.is_ours and isinstance(values.get("reactions"), dict):
@@ -26639,10 +26639,11 @@ class Staging:
         paths_of_lost = self.product.reactions[len(self.emojis) :]
         if any(is_there(pick(values, path)) for path in paths_of_lost):
             self.report.lost["reactions"].append(page_name)
-        numbers = {emoji: count_in(as_text(count), MOST_LIKES) for emoji, count in counts.items()}
-        return {emoji: number for emoji, number in numbers.items() if number}
+        return Counter(
+            {emoji: count_in(as_text(count), MOST_LIKES) for emoji, count in counts.items()}
+        )
 
-    def stage_page(self, values: Values, reactions: dict[str, int]) -> None:
+    def stage_page(self, values: Values, reactions: Counter[str]) -> None:
         ref = self.page_named_in(values)
         if ref is None or is_true(values["gone"]):
             return
@@ -26722,7 +26723,7 @@ class Staging:
             self.comments[comment.id] = comment
         self.note_title(page, values["title"])
         if self.is_closed(values):
-            self.stage_page(values, {})
+            self.stage_page(values, Counter())
 
     def page_of(self, values: Values) -> PageRef | None:
         """The page of a comment, which names the id of its page if pages have one, else the URL."""
@@ -26954,8 +26955,7 @@ class Arrangement:
             page.closed = page.closed or listed.closed
             page.views = min(page.views + listed.views, MOST_VIEWS)
             page.page_likes = max(page.page_likes, listed.page_likes)
-            for emoji, count in listed.reactions.items():
-                page.reactions[emoji] = max(page.reactions.get(emoji, count), count)
+            page.reactions |= listed.reactions  # the larger number of each
             known = [at for at in (page.opened_at, listed.opened_at) if at]
             page.opened_at = min(known, default=0)
 
