@@ -8710,7 +8710,8 @@ def step_of_app_code(app_key: str, code: str, now: int) -> int:
 
 
 def new_recovery_code(random_bytes: RandomBytes) -> str:
-    """120 bits, to be written down in six groups of four. So long a secret needs no slow hash."""
+    """120 bits, to be written down in six groups of four. A secret of 112 bits needs no slow hash
+    (OWASP ASVS 5.0, 6.5.2)."""
     letters = base64.b32encode(random_bytes(15)).decode().lower()
     return "-".join(letters[start : start + 4] for start in range(0, len(letters), 4))
 

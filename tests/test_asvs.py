@@ -143,7 +143,11 @@ def test_secrets_are_drawn_with_a_hundred_and_twenty_eight_bits() -> None:
         for call in calls_of(r"(.*\.)?random_bytes", function)
     ]
     few = {(name, size) for name, size in drawn if int(size) < 16}
-    assert few == {("new_code", "8"), ("new_challenge", "8")}  # six digits, and a number of work
+    assert few == {
+        ("new_code", "8"),  # six digits
+        ("new_challenge", "8"),  # a number of work
+        ("new_recovery_code", "15"),  # to be written down
+    }
     # Whatever is sealed has the whole hash, or the half of it that `short_hash` cuts, in hex.
     assert re.findall(r"\b(?:keyed|short)_hash\(.*\)\[:(\w+)\]", SOURCE) == ["32"]
     assert not re.search(r"(\w+) = (?:keyed|short)_hash\(.*\)\n.*\b\1\[", SOURCE)
