@@ -304,6 +304,7 @@ def test_a_fault_that_the_owner_can_correct_is_tried_again_with_a_hint(
         assert failure.startswith(str(status)), said
         assert is_tried_again, said
         assert advice in caplog.messages[-1], said
+        assert ("(hint: " in caplog.messages[-1]) == bool(advice), said
         api.refuses = None
         fake_world.time += HOUR
         app.deliver()
@@ -356,6 +357,7 @@ REFUSED_RECIPIENTS: list[tuple[str, int, Any, str]] = [
     ),
     ("ses", 400, {"message": "Invalid recipient address."}, "there is no such mailbox"),
     ("webhook", 422, "this address is suppressed", "since an earlier email came back"),
+    ("webhook", 413, "too large an email", ""),
 ]  # fmt: skip
 
 
@@ -381,6 +383,7 @@ def test_a_recipient_that_is_refused_for_good_is_not_tried_again(
     assert not is_tried_again
     assert "given up" in caplog.messages[-1]
     assert advice in caplog.messages[-1]
+    assert ("(hint: " in caplog.messages[-1]) == bool(advice)
     assert "ann@example.com" not in failure + caplog.text
 
 
@@ -419,20 +422,62 @@ def test_an_email_waits_for_a_provider_that_does_not_respond(
     assert "(hint: nothing responds at the provider: correct " in caplog.messages[-1]
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_provider_that_lacks_a_setting_is_refused_at_the_start(provider: str) -> None:
-    faults = faults_of(mail_provider=provider)
-    assert f"[mail] provider = {provider} needs [mail] api_key" in faults
-    assert any("needs [mail] sender" in fault for fault in faults)
+    named = f"[mail] provider = {provider}"
+    lacking = [
+        f"{named} needs [mail] api_key",
+        f"{named} needs [mail] sender: the address emails come from",
+    ]
+    if provider in ("ses", "webhook"):
+        lacking.append(f"{named} needs [mail] api_url")
+    if provider == "ses":
+        lacking.append(f"{named} needs [mail] user: the access key ID")
+    assert faults_of(mail_provider=provider) == lacking
 
 
-def test_the_key_is_sent_over_tls_alone() -> None:
-    faults = faults_of(
-        mail_provider="resend",
-        mail_api_key=KEY,
-        mail_sender=SENDER,
-        mail_api_url="http://mail.example/",
-    )
+# Where those that have one URL for all take emails, as each documents.
+USUAL_URLS = {
+    "resend": "https://api.resend.com/emails",
+    "postmark": "https://api.postmarkapp.com/email",
+    "brevo": "https://api.brevo.com/v3/smtp/email",
+    "mailgun": "https://api.mailgun.net/v3/blog.example/messages",
+    "sendgrid": "https://api.sendgrid.com/v3/mail/send",
+}
+
+
+@pytest.mark.parametrize("provider", USUAL_URLS)
+def test_a_provider_needs_no_url_where_it_has_one_for_all(config: Config, provider: str) -> None:
+    settings: dict[str, Any] = {
+        "mail_provider": provider,
+        "mail_api_key": KEY,
+        "mail_sender": SENDER,
+    }
+    assert faults_of(**settings) == []
+    urls = []
+
+    def fetch(url: str, *_: Any, **__: Any) -> tuple[int, bytes]:
+        urls.append(url)
+        return 200, b""
+
+    world = replace(FakeWorld().world, fetch=fetch)
+    [finding] = check_mail(replace(config, **settings), world, [])
+    host = urlsplit(USUAL_URLS[provider]).netloc
+    assert finding.text == f"{provider} ({host}) takes the key"
+    assert urls == [USUAL_URLS[provider]]
+
+
+@pytest.mark.parametrize("url", ["http://mail.example/", "http:", "http://127.0.0.1.example/"])
+def test_the_key_is_sent_over_tls_alone(url: str) -> None:
+    settings = {"mail_provider": "resend", "mail_api_key": KEY, "mail_sender": SENDER}
+    faults = faults_of(**settings, mail_api_url=url)
     assert faults == ["[mail] api_url must begin with https: it is sent the key"]
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8025/", "http://localhost", "http://[::1]:1"])
+def test_the_key_may_stay_on_this_machine(url: str) -> None:
+    settings = {"mail_provider": "resend", "mail_api_key": KEY, "mail_sender": SENDER}
+    assert faults_of(**settings, mail_api_url=url) == []
 
 
 def test_an_unknown_provider_is_named_with_those_there_are() -> None:
