@@ -216,6 +216,52 @@ def test_a_list_in_an_email_begins_with_the_number_that_was_written(guest: Guest
     ]
 
 
+def quote_in(message: EmailMessage) -> tuple[str, str]:
+    """The one cell with what a reader wrote: its start tag, and what is in it without styles."""
+    source = Markup(message).source
+    ((start, markup),) = re.findall(r'(?s)(<td class="line"[^>]*>)(.*?)</td></tr></table>', source)
+    return start, re.sub(' (style|class)="[^"]*"', "", markup)
+
+
+def test_the_html_of_a_comment_is_written_anew_for_an_email(guest: Guest) -> None:
+    emails = Emails(guest, "en")
+    emails.say("one  \ntwo\n\n---\n\n- a\n- *b* `c`\n\n> ~~d~~\n\n    <e>")
+    _, markup = quote_in(emails.keep("all", OWNER))
+    assert "".join(markup.splitlines()) == (
+        "<p>one<br>two</p><hr><ul><li>a</li><li><em>b</em> <code>c</code></li></ul>"
+        "<blockquote><p><del>d</del></p></blockquote><pre><code>&lt;e&gt;</code></pre>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "direction", "start"),
+    [("shade", "ltr", "left"), ("1. צל", "rtl", "right"), ("“ظل”", "rtl", "right")],
+)
+def test_a_comment_in_an_email_has_the_direction_of_its_script(
+    guest: Guest, word: str, direction: str, start: str
+) -> None:
+    emails = Emails(guest, "en")
+    emails.say(f"{word}\n\n> {word} or צל or shade")
+    message = emails.keep("direction", OWNER)
+    cell, _ = quote_in(message)
+    assert f' dir="{direction}" style="padding:0 14px;border-{start}:3px' in cell
+    assert f"padding:0 12px;border-{start}:2px" in Markup(message).source
+
+
+def test_a_comment_in_an_email_has_as_many_bytes_as_fit(start_app: StartApp) -> None:
+    most = 8000 - len('<p style="margin:0 0 10px"></p>\n')
+    with start_app(**SETTINGS, comments_max_length=9000) as guest:
+        emails = Emails(guest, "en")
+        emails.say("x" * most)
+        message = emails.keep("whole", OWNER)
+        assert quote_in(message)[1] == f"<p>{'x' * most}</p>\n"
+        assert "Read on" not in dict(Markup(message).links)
+        emails.say(f"{'x' * most}123456\n\nsecond\n\nthird")
+        message = emails.keep("cut", OWNER)
+        assert quote_in(message)[1] == f"<p>{'x' * ((most + 5) // 3)} …</p>"
+        assert "Read on" in dict(Markup(message).links)
+
+
 def test_a_long_comment_is_cut_and_says_where_the_rest_is(start_app: StartApp) -> None:
     with start_app(**SETTINGS, comments_max_length=9000) as guest:
         emails = Emails(guest, "en")
