@@ -238,7 +238,8 @@ def test_a_sign_in_needs_the_hash_of_a_secret_and_a_provider_of_the_settings(
     reader: Reader,
 ) -> None:
     for secret_hash in ("", "x", "0" * 63, "0" * 65, "A" * 64, "0" * 63 + "\n"):
-        reader.begin(secret_hash=secret_hash, status=400)
+        refused = json.loads(reader.begin(secret_hash=secret_hash, status=400))
+        assert refused["code"].startswith("secret_hash_")
     reader.begin(way="elsewhere", status=400)
     for name in ("none", "OWN", "own%00", "%2e%2e"):
         reader.begin(name, status=404)
