@@ -11257,8 +11257,7 @@ def write_to_owner(site: Site, to: str, news: News) -> None:
 
 def preview_of(comments: Sequence[Comment]) -> str:
     """What lists of emails show behind the subject: what the first comment says."""
-    in_lines = re.sub("<(br|/p|/li|/pre)>", " ", with_sources(comments[0].html))
-    return one_line(html.unescape(re.sub("<[^>]*>", "", in_lines)))
+    return one_line(html.unescape(re.sub("<[^>]*>", "", with_sources(comments[0].html))))
 
 
 def owner_footer(owner: Recipient) -> Section:
