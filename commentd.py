@@ -11342,7 +11342,7 @@ def style_of_button(action: str) -> str:
 def reasons_given(owner: Recipient, reports: list[Report]) -> str:
     """The first reasons that readers gave, each once."""
     no_reason = owner.texts["report_none"]
-    reasons = [shortened(one_line(report.reason) or no_reason, 200) for report in reports]
+    reasons = [one_line(report.reason) or no_reason for report in reports]
     each_once = [*dict.fromkeys(reasons)]
     return "\n".join(each_once[:5])
 
