@@ -18,6 +18,7 @@ from support import blog, inside
 from support.admin import moderate
 from support.client import CANARY, PAGE
 from support.database import dump
+from support.emails import Markup
 from support.mail import NEWS_HEADERS, UNSUBSCRIBE
 from support.notifications import (
     ANN,
@@ -455,7 +456,8 @@ def test_without_a_public_url_no_email_has_a_link_to_us(guest: Guest, ann: Reade
         assert not [word for word in ("/mail", "/admin", "None", "No more") if word in text]
         assert message["List-Unsubscribe"] is message["List-Unsubscribe-Post"] is None
         found = re.findall(r"https?://\S+", text)
-        assert all(url.startswith(f"{BLOG}{PAGE}#comment-") for url in found)
+        shown = [url for _, url in Markup(message).links]
+        assert all(url.startswith(f"{BLOG}{PAGE}#comment-") for url in [*found, *shown])
 
 
 @pytest.mark.parametrize("settings", [{**NAMED, "server_public_url": "https://b.example/talk"}])
@@ -791,6 +793,18 @@ def test_an_author_with_an_account_gets_an_email_about_a_reply_at_once(
     assert sorted(message.keys()) == sorted([*NEWS_HEADERS, *UNSUBSCRIBE])
     assert message["List-Unsubscribe"] == f"<{stop}>"
     assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+
+
+@pytest.mark.parametrize("page", ["https://evil.example/x/", "/call: 555", "/free%20money/"])
+def test_an_email_to_a_reader_calls_no_page_by_what_a_stranger_made_its_name(
+    guest: Guest, ann: Reader, page: str
+) -> None:
+    first = ann.comment("mine", page_url=page, nickname="Ann")
+    guest.comment("reply", parent_id=first, page_url=page, nickname="Bob")
+    guest.deliver()
+    ((message,), (text,)) = guest.arrived(ANN), guest.texts(ANN)
+    assert message["Subject"] == "“Bob” replied to you on “blog.example”"
+    assert text.startswith(f"{message['Subject']}\n\n> reply\n\n")
 
 
 def test_ten_minutes_lie_between_two_emails_about_a_page(guest: Guest, ann: Reader) -> None:
@@ -1133,6 +1147,20 @@ def test_a_cut_in_an_email_leaves_no_half_of_a_url(guest: Guest, ann: Reader) ->
     guest.comment("好", parent_id=ann.comment(f"{whole} 字", page_url="/2/"), page_url="/2/")
     guest.later()
     assert ["好", f"{whole} …"] in guest.quotes(ANN)
+
+
+@pytest.mark.parametrize("settings", [NAMED])
+def test_the_owner_reads_five_reasons_of_reports_and_the_beginning_of_each(guest: Guest) -> None:
+    number = guest.comment("rude")
+    guest.later()
+    guest.forget()
+    for reader, reason in enumerate(["x" * 300, "", "rude", "rude", "c", "d", "e"]):
+        Reader(guest.served, f"198.51.100.{reader}").report(number, reason)
+        guest.fake_world.time += 1
+    guest.later()
+    [text] = guest.texts(OWNER)
+    reasons = [f"{'x' * 118} …", EMAIL_TEXTS["en"]["report_none"], "rude", "c", "d"]
+    assert "\n\n" + "\n".join(f"> {each}" for each in reasons) + "\n\n" in text
 
 
 @pytest.mark.parametrize("settings", [{**NAMED, "comments_max_length": 9000}])
