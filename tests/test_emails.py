@@ -200,9 +200,15 @@ def test_a_strangers_words_are_only_text_in_an_email(start_app: StartApp, text: 
 
 def test_a_link_in_a_comment_says_where_it_leads_and_is_none_in_an_email(guest: Guest) -> None:
     emails = Emails(guest, "en")
-    emails.say("Look [here](https://evil.example/a) or https://plain.example/b.")
+    emails.say(
+        "Look [here](https://evil.example/a) or https://plain.example/b, "
+        "or [write](mailto:a@evil.example), or <b@plain.example>."
+    )
     markup = Markup(emails.keep("links", OWNER))
-    assert "Look here (https://evil.example/a) or https://plain.example/b." in markup.text
+    assert (
+        "Look here (https://evil.example/a) or https://plain.example/b, "
+        "or write (a@evil.example), or b@plain.example."
+    ) in markup.text
     assert [url for _, url in markup.links if "evil" in url or "plain" in url] == []
 
 
@@ -226,7 +232,9 @@ def quote_in(message: EmailMessage) -> tuple[str, str]:
 def test_the_html_of_a_comment_is_written_anew_for_an_email(guest: Guest) -> None:
     emails = Emails(guest, "en")
     emails.say("one  \ntwo\n\n---\n\n- a\n- *b* `c`\n\n> ~~d~~\n\n    <e>")
-    _, markup = quote_in(emails.keep("all", OWNER))
+    message = emails.keep("all", OWNER)
+    assert Markup(message).preview.strip() == "one two a b c d <e>"
+    _, markup = quote_in(message)
     assert "".join(markup.splitlines()) == (
         "<p>one<br>two</p><hr><ul><li>a</li><li><em>b</em> <code>c</code></li></ul>"
         "<blockquote><p><del>d</del></p></blockquote><pre><code>&lt;e&gt;</code></pre>"
@@ -252,9 +260,9 @@ def test_a_comment_in_an_email_has_as_many_bytes_as_fit(start_app: StartApp) -> 
     most = 8000 - len('<p style="margin:0 0 10px"></p>\n')
     with start_app(**SETTINGS, comments_max_length=9000) as guest:
         emails = Emails(guest, "en")
-        emails.say("x" * most)
+        emails.say('"' * most)
         message = emails.keep("whole", OWNER)
-        assert quote_in(message)[1] == f"<p>{'x' * most}</p>\n"
+        assert quote_in(message)[1] == "<p>" + '"' * most + "</p>\n"
         assert "Read on" not in dict(Markup(message).links)
         emails.say(f"{'x' * most}123456\n\nsecond\n\nthird")
         message = emails.keep("cut", OWNER)
