@@ -48,6 +48,10 @@ def postmark(headers: Mapping[str, str], body: bytes) -> TakenEmail:
     if not all(sent.get(name) for name in ("From", "To", "Subject", "TextBody", "HtmlBody")):
         raise Invalid
     own = {each["Name"]: each["Value"] for each in sent["Headers"]}
+    # postmarkapp.com/support/article/1118: without this header it writes an ID of its own
+    assert own["X-PM-KeepID"] == "true"
+    assert own["Message-ID"] == f"<{headers['idempotency-key']}@blog.example>"
+    assert sent["MessageStream"] == "outbound"
     parts = (sent["TextBody"], sent["HtmlBody"])
     return TakenEmail(sent["From"], sent["To"], sent["Subject"], *parts, own)
 
@@ -71,6 +75,7 @@ def mailgun(headers: Mapping[str, str], body: bytes) -> TakenEmail:
     if not all(sent.get(name) for name in ("from", "to", "subject", "text", "html")):
         raise Invalid
     own = {name[2:]: value for name, value in sent.items() if name.startswith("h:")}
+    assert own["Message-Id"] == f"<{headers['idempotency-key']}@blog.example>"
     parts = (sent["text"], sent["html"])
     return TakenEmail(sent["from"], sent["to"], sent["subject"], *parts, own)
 
@@ -97,6 +102,7 @@ def ses(headers: Mapping[str, str], body: bytes) -> TakenEmail:
     message = read(base64.b64decode(sent["Content"]["Raw"]["Data"]))
     [to] = sent["Destination"]["ToAddresses"]
     assert message["To"] == to
+    assert message["From"] == sent["FromEmailAddress"]
     own = {name: str(value) for name, value in message.items()}
     parts = (text_of(message), html_of(message))
     return TakenEmail(sent["FromEmailAddress"], to, str(message["Subject"]), *parts, own)
@@ -105,6 +111,7 @@ def ses(headers: Mapping[str, str], body: bytes) -> TakenEmail:
 def webhook(headers: Mapping[str, str], body: bytes) -> TakenEmail:
     """The form of `commentd help mail`."""
     sent = json.loads(body)
+    assert sent["id"] == headers["idempotency-key"]
     parts = (sent["text"], sent["html"])
     return TakenEmail(sent["from"], sent["to"], sent["subject"], *parts, sent["headers"])
 
