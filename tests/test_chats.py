@@ -310,6 +310,33 @@ def test_messages_name_the_page_by_its_title_with_the_path_beside_it(
     )
 
 
+@pytest.mark.parametrize(("length", "count"), [(499, 1), (500, 0)])
+def test_a_link_that_takes_the_room_of_the_text_is_left_out(
+    start_with_chats: StartWithChats, server: Callable[[str], ChatServer], length: int, count: int
+) -> None:
+    chat = server("wecom")
+    path = "/".ljust(length - len(BLOG) - len("#comment-1"), "p")
+    with start_with_chats(chat, server_public_url="") as guest:
+        guest.comment("hi", page_url=path, headers={"Origin": BLOG})
+        guest.deliver()
+    (call,) = chat.calls
+    assert call.json["text"]["content"].count("View comments") == count
+
+
+def test_titles_and_texts_are_cut_where_a_service_would_refuse_them(
+    start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
+) -> None:
+    titles = {"bark": 296, "pushplus": 98, "serverchan": 30}
+    chats = {kind: server(kind) for kind in titles}
+    with start_with_chats(*chats.values(), site_name="n" * 300) as guest:
+        guest.comment("x" * 2000, nickname="Ann")
+        guest.deliver()
+    for kind, most in titles.items():
+        (call,) = chats[kind].calls
+        assert call.json["title"] == f"{'n' * most} …", kind
+    assert chats["bark"].calls[0].json["body"] == f"Ann\n\n{'x' * 1000} …"
+
+
 def waiting_for(guest: Guest) -> list[str]:
     """The chats that have not taken what they were sent."""
     return [row["recipient"] for row in guest.outbox()]
@@ -428,7 +455,7 @@ TOO_MANY: dict[str, Answer] = {
         },
     ),
     "matrix": answer(
-        429, {"errcode": "M_LIMIT_EXCEEDED", "error": "Too Many", "retry_after_ms": 29_500}
+        429, {"errcode": "M_LIMIT_EXCEEDED", "error": "Too Many", "retry_after_ms": 29_001}
     ),
     "ntfy": answer(429, {"code": 42901, "http": 429, "error": "limit reached"}, Retry_After="30"),
     "feishu": answer(200, {"code": 11232, "msg": "frequency limited psm"}),
@@ -503,7 +530,9 @@ def test_a_wrong_key_is_refused_in_the_words_of_the_service(
         assert len(guest.outbox()) == len(refused)
         assert "another-key" not in caplog.text
         for name, row in refused.items():
-            assert f"{name} {row['id']}: {row['failure']}" in caplog.text
+            hint = inside.hint_of_chat(name.removeprefix("chat."), row["failure"])
+            advice = f" (hint: {hint})" if hint else ""
+            assert f"{name} {row['id']}: {row['failure']}{advice}" in caplog.messages
 
 
 def test_codes_in_a_response_with_the_status_200_are_refusals(
@@ -725,6 +754,7 @@ def chat_of(**settings: str) -> dict[str, str]:
         ({"kind": "bark"}, "[chat.x] kind = bark needs token"),
         ({"kind": "matrix", "url": "https://x.example", "token": "x"}, "needs to"),
         ({"kind": "ntfy", "url": "https://ntfy.sh"}, "[chat.x] url must end in the topic"),
+        ({"kind": "ntfy", "url": "https://ntfy.sh/"}, "[chat.x] url must end in the topic"),
         ({"kind": "telegram", "to": "1"}, "[chat.x] kind = telegram needs token"),
         ({"kind": "template", "url": "https://x.example"}, "needs body, or method = get"),
         (
