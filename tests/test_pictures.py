@@ -258,6 +258,8 @@ UNUSABLE = {
     "one that takes minutes": jpeg_of_scans(101),
     "one that moves": moving("PNG"),
     "another that moves": moving("WEBP"),
+    "one that is too wide": drawn(2049),
+    "one of too many bytes": drawn().ljust(1_000_001, b"\0"),
 }
 
 
@@ -304,6 +306,7 @@ SMALL = {
     "JPEG in many steps": jpeg_of_scans(100),
     "WebP": drawn(1024, "WEBP"),
     "WebP without a loss": drawn(100, "WEBP", lossless=True),
+    "as many bytes as are stored": drawn().ljust(20_000, b"\0"),
 }
 
 
@@ -316,7 +319,10 @@ def test_without_pillow_a_small_file_is_stored_as_it_is(
     assert sql(app, "SELECT body FROM picture") == [(SMALL[name],)]
 
 
-@pytest.mark.parametrize("picture", [noise(200), drawn(1025), drawn(1100, "JPEG")], ids=len)
+TOO_LARGE = [drawn().ljust(20_001, b"\0"), drawn(1025), drawn(1100, "JPEG")]
+
+
+@pytest.mark.parametrize("picture", TOO_LARGE, ids=len)
 def test_without_pillow_a_large_file_is_refused(
     refusing: Refusing, without_pillow: None, picture: bytes
 ) -> None:
@@ -336,6 +342,43 @@ def test_with_pillow_a_large_file_is_made_small_and_loses_what_else_it_told(
     ((body, media_type),) = sql(app, "SELECT body, media_type FROM picture")
     assert media_type == "image/webp"
     assert b"at home" not in body
+
+
+LARGEST = {
+    "pixels": drawn(2048),
+    "bytes": drawn().ljust(1_000_000, b"\0"),
+    "bytes that all count": noise(800),
+}
+
+
+@pytest.mark.parametrize("most", LARGEST)
+def test_with_pillow_the_largest_file_is_made_small(
+    app: App, reader: Reader, provider: Provider, most: str
+) -> None:
+    show(provider, LARGEST[most])
+    reader.sign_in(provider, nickname="Ann", picture=True)
+    ((stored,),) = sql(app, "SELECT body FROM picture")
+    assert Image.open(io.BytesIO(stored)).size == (128, 128)
+
+
+def test_with_pillow_a_picture_is_the_middle_of_the_file_and_upright(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    lying = Image.new("RGB", (400, 100), "white")
+    lying.paste("red", (150, 0, 200, 100))
+    lying.paste("blue", (200, 0, 250, 100))
+    turned = Image.Exif()
+    turned[0x0112] = 6  # its left side is the top
+    file = io.BytesIO()
+    lying.save(file, "PNG", exif=turned)
+    show(provider, file.getvalue())
+    reader.sign_in(provider, nickname="Ann", picture=True)
+    ((stored,),) = sql(app, "SELECT body FROM picture")
+    picture = Image.open(io.BytesIO(stored)).convert("RGB")
+    assert picture.size == (128, 128)
+    colours = [picture.resize((1, 1), box=(0, top, 128, top + 64)) for top in (0, 64)]
+    (top, _, _), (bottom, _, _) = (each.tobytes() for each in colours)
+    assert top > 200 > 50 > bottom  # how much red there is
 
 
 def test_the_head_of_a_picture_tells_its_size() -> None:
@@ -512,6 +555,22 @@ def test_a_voucher_that_is_used_while_its_picture_is_fetched_brings_none(
     client.authorization = ann.authorization
     assert client.post_json("/me/picture", proof, status=403).json["code"] == "provider_refused"
     assert ann.get("/me").json["picture"] == ""
+
+
+def test_an_account_that_is_signed_out_while_its_picture_is_fetched_gets_none(
+    app: App, ann: Visitor, reader: Reader, provider: Provider
+) -> None:
+    ann.delete("/me/picture")
+    parts, pause = provider.raw["/ann"]
+
+    def after_the_end() -> Iterator[bytes]:
+        ann.post_json("/auth/logout", {})
+        yield from parts
+
+    provider.raw["/ann"] = after_the_end(), pause
+    reader.sign_in(provider, picture=True)
+    assert fetched(provider) == 2
+    assert sql(app, "SELECT count(*) FROM picture") == [(0,)]
 
 
 class Held:
