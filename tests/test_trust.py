@@ -88,6 +88,28 @@ def test_a_further_comment_of_a_trusted_account_is_approved_without_trusting_it_
 
 
 @hold_all
+@pytest.mark.parametrize(
+    ("before", "trusted", "after"),
+    [
+        ("waiting", True, "visible"),
+        ("spam", True, "spam"),
+        ("deleted", True, "deleted"),
+        ("waiting", False, "waiting"),
+        ("spam", False, "spam"),
+    ],
+)
+def test_trust_approves_what_waits_and_nothing_else(
+    ann: Visitor, owner: Visitor, db: sqlite3.Connection, before: str, trusted: bool, after: str
+) -> None:
+    ann.say("one", nickname="")
+    if not trusted:
+        trust(owner, 1)
+    moderate(owner, [1], before)
+    trust(owner, 1, trusted)
+    assert statuses(db) == {1: after}
+
+
+@hold_all
 def test_a_trusted_author_is_still_blocked_by_what_is_blocked(ann: Visitor, owner: Visitor) -> None:
     ann.say("one", nickname="")
     trust(owner, 1)
