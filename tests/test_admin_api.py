@@ -755,14 +755,16 @@ def test_pinning_returns_the_former_state_and_ends_when_a_comment_is_hidden(
 
 def test_a_comment_names_the_page_that_an_admin_closes(visitor: Visitor, owner: Visitor) -> None:
     visitor.say("root")
-    closed = do(owner, "comments", ids=[1], closed=True)
-    assert closed["comments"] == [{"id": 1, "was": False}]
+    for was in (False, True):
+        closed = do(owner, "comments", ids=[1], closed=True)
+        assert closed["comments"] == [{"id": 1, "was": was}]
     assert visitor.listing(view="threads")["settings"]["closed"] is True
-    again = owner.widget.post_json("/comments/1/moderate", {"closed": False}).json
-    assert again["was"] is True
+    for was in (True, False):
+        again = owner.widget.post_json("/comments/1/moderate", {"closed": False}).json
+        assert again["was"] is was
     assert visitor.listing(view="threads")["settings"]["closed"] is False
-    lines = [(action, subject) for _, action, subject, _ in audit(owner)]
-    assert lines[:2] == [("close", PAGE), ("reopen", PAGE)]
+    lines = [(action, subject) for _, action, subject, _ in audit(owner) if subject == PAGE]
+    assert lines == [("close", PAGE), ("reopen", PAGE)]
 
 
 @NO_LIMITS
