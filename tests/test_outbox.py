@@ -12,7 +12,7 @@ from support.admin import do, drop, ids
 from support.admin import owner as owner  # a fixture
 from support.client import Visitor, stranger
 from support.notifications import link_to
-from support.world import FakeWorld
+from support.world import START, FakeWorld
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 BLOG, ANN, LU = "https://blog.example", "ann@example.com", "lu@example.cn"
@@ -70,6 +70,21 @@ def test_an_admin_reads_nobodys_code_in_the_outbox_and_does_not_lengthen_its_lif
     assert len(fake_world.emails) == 2
     assert {*db.execute("SELECT code FROM registration")} == {("",)}
     assert db.execute("SELECT subject, text FROM outbox").fetchall() == [("", "")]
+
+
+@pytest.mark.parametrize(("seconds_left", "count"), [(1, 1), (0, 0)])
+def test_a_code_is_sent_while_it_is_good(
+    app: App, visitor: Visitor, fake_world: FakeWorld, seconds_left: int, count: int
+) -> None:
+    fake_world.mail_fails_with = OSError("down")
+    visitor.register()
+    app.deliver()
+    fake_world.mail_fails_with = None
+    [(expires_at,)] = inside.sql(app, "SELECT expires_at FROM outbox")
+    assert expires_at == START + 10 * MINUTE
+    fake_world.time = expires_at - seconds_left
+    app.deliver()
+    assert len(fake_world.emails) == count
 
 
 def test_an_email_that_has_left_since_it_was_looked_up_is_not_sent_again(
