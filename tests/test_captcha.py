@@ -289,6 +289,9 @@ NO_VERDICT: dict[str, bytes] = {
         f"it complains: {error}": reply({"success": False, "error-codes": [error]})
         for error in ("internal-error", "missing-input-secret")
     },
+    "a fault of its own, with the token to blame": reply(
+        {"success": False, "error-codes": ["invalid-input-response"]}, status="500 Word"
+    ),
     "secret is wrong": reply(
         {"success": False, "error-codes": ["invalid-input-secret"]}, status="400 Bad Request"
     ),

@@ -4,6 +4,7 @@ should. What it lies about is set by a test."""
 import base64
 import hashlib
 import json
+import re
 import secrets
 import threading
 from collections.abc import Iterable
@@ -99,6 +100,7 @@ class Provider(ThreadingHTTPServer):
         name, secret = form.get("client_id", ""), form.get("client_secret", "")
         if authorization.startswith("Basic "):
             both = base64.b64decode(authorization.removeprefix("Basic ")).decode()
+            assert re.fullmatch("[a-z%0-9A-F+:-]+", both)  # encoded (RFC 6749, appendix B)
             name, secret = map(unquote_plus, both.split(":"))
         if (name, secret) != (CLIENT_ID, CLIENT_SECRET):
             return 401, {"error": "invalid_client"}
