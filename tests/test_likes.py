@@ -93,6 +93,17 @@ def test_a_like_keeps_no_ip_address_nor_browser(visitor: Visitor, db: sqlite3.Co
 
 
 @NO_LIMITS
+def test_a_like_names_its_comment(visitor: Visitor) -> None:
+    visitor.say()
+    for form, code in (
+        ({}, "id_missing"),
+        ({"id": None}, "id_missing"),
+        ({"id": 0}, "id_invalid"),
+        ({"id": "1"}, "id_invalid"),
+    ):
+        assert visitor.post_json("/comment/like", form, status=400).json["code"] == code, form
+
+
 def test_a_hidden_or_unknown_comment_can_not_be_liked(visitor: Visitor, app: App) -> None:
     visitor.say()
     like(visitor)

@@ -215,6 +215,15 @@ def test_a_port_may_stand_beside_the_mail_host(path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("security", "port"), [("starttls", 587), ("tls", 465), ("none", 25)])
+def test_a_mail_server_has_the_usual_port_of_its_security(
+    path: Path, security: str, port: int
+) -> None:
+    text = f"[mail]\nsender = a@b.c\nsecurity = {security}\nhost = a.example\n"
+    assert inside.mail_server(load(path, text)) == ("a.example", port)
+    assert inside.mail_server(load(path, f"{text}port = 2525")) == ("a.example", 2525)
+
+
 def test_variables_that_kubernetes_adds_for_a_service_are_no_settings(path: Path) -> None:
     added = """COMMENTD_SERVICE_HOST=10.96.0.11
 COMMENTD_SERVICE_PORT=8080

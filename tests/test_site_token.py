@@ -173,6 +173,14 @@ def test_a_token_of_another_key_or_none_is_refused(
         assert take(visitor, token, 401)["code"] == "provider_refused"
 
 
+def test_the_hash_of_a_secret_is_no_longer_than_one(
+    visitor: Visitor, fake_world: FakeWorld
+) -> None:
+    form = {"site_token": signed(claims(fake_world)), "secret_hash": "0" * 65}
+    refused = visitor.post_json("/auth/site", form, status=400).json
+    assert refused["code"] == "secret_hash_too_long"
+
+
 def test_a_voucher_is_worth_nothing_without_the_secret_of_its_page(
     visitor: Visitor, fake_world: FakeWorld
 ) -> None:
