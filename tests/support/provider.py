@@ -100,7 +100,7 @@ class Provider(ThreadingHTTPServer):
         name, secret = form.get("client_id", ""), form.get("client_secret", "")
         if authorization.startswith("Basic "):
             both = base64.b64decode(authorization.removeprefix("Basic ")).decode()
-            assert re.fullmatch("[a-z%0-9A-F+:-]+", both)  # encoded (RFC 6749, appendix B)
+            assert re.fullmatch("[\\w.%+-]+:[\\w.%+-]+", both)  # encoded (RFC 6749, appendix B)
             name, secret = map(unquote_plus, both.split(":"))
         if (name, secret) != (CLIENT_ID, CLIENT_SECRET):
             return 401, {"error": "invalid_client"}
