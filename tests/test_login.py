@@ -1053,6 +1053,12 @@ def test_github_says_with_status_200_that_a_code_is_wrong(
     assert reader.come_back("github", **back).refusal == "provider_down"
 
 
+def test_github_may_say_who_it_is(reader: Reader, provider: Provider) -> None:
+    github(provider)
+    back = {**provider.approve(reader.begin("github")), "iss": "https://github.com/login/oauth"}
+    assert reader.come_back("github", **back).voucher
+
+
 def test_mastodon_names_no_address_so_the_reader_confirms_one(
     app: App, reader: Reader, provider: Provider, fake_world: FakeWorld
 ) -> None:
