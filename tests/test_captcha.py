@@ -149,6 +149,16 @@ def test_a_good_captcha_token_passes_once_for_comments_registration_and_login(
     assert caplog.messages == []
 
 
+def test_a_comment_with_the_nickname_of_an_admin_uses_up_no_captcha_token(
+    app: App, visitor: Visitor, siteverify: Siteverify
+) -> None:
+    inside.add_account(app, "owner@example.com", "Owner", CANARY, "admin")
+    token = siteverify.issue()
+    refused = visitor.say(nickname="0wner", captcha_token=token, status=409)
+    assert (refused["code"], siteverify.asked) == ("nickname_taken", [])
+    assert visitor.say(nickname="Ann", captcha_token=token)["success"]
+
+
 def test_a_captcha_token_that_has_passed_is_remembered_for_five_minutes() -> None:
     passed = PassedCaptchas()
     passed.add("first", 1000)
