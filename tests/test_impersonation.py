@@ -552,8 +552,8 @@ def test_a_name_that_looks_like_an_accounts_is_refused_if_the_owner_wants_that(
 def test_a_name_whose_signs_could_be_any_letters_counts_as_an_accounts(
     guest: Guest, ann: Reader
 ) -> None:
-    """No list says which letters such a sign looks like. So it counts as any letter: a name of the
-    same length whose other letters are equal is refused."""
+    """No list says what a sign of Cherokee or Armenian looks like in Latin, so it counts as any
+    letter. `Aղn` is refused beside `Ann`, and `Bղn` is not."""
     for nickname in ("ᎪᏁᏁ", "Aղn"):
         assert guest.say("hi", nickname=nickname, status=409) == TAKEN, nickname
         ann.say("hi", nickname=nickname)

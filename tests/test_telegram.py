@@ -313,7 +313,8 @@ def test_a_text_that_was_shown_again_is_approved(
 
 
 def deletion(guest: Guest) -> Callable[[], object]:
-    """What deletes a comment that its author has posted, and of which the chat has heard."""
+    """Posts a comment and sends the message about it. Returns a call by which its author deletes
+    the comment."""
     made = guest.say("hi")
     guest.deliver()
     token = {"edit_token": made["edit_token"]}

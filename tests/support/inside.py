@@ -576,19 +576,20 @@ def add_many_comments(
 
 
 class InPieces(io.StringIO):
-    """A text of which each reading gives so many characters at most."""
+    """A file of which each `read` returns at most `size` characters."""
 
-    size = 1
+    def __init__(self, text: str, size: int) -> None:
+        super().__init__(text)
+        self.size = size
 
     def read(self, size: int | None = -1, /) -> str:
         return super().read(self.size)
 
 
 def records_of_xml(product: str, text: str, size: int) -> list[object]:
-    """What an import finds in a text of XML that it reads in pieces of that size."""
-    file = InPieces(text)
-    file.size = size
+    """The records in a text of XML that is read in pieces of `size` characters."""
     tables = PRODUCTS[product]
+    file = InPieces(text, size)
     return [*commentd.XmlReader(file, tables.pages.name, tables.comments.name).records()]
 
 
