@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -32,6 +33,7 @@ from support.service import (
     BLOG,
     CHUNKED,
     FOREIGN,
+    HEALTH,
     LIST,
     LOGIN,
     LOOPS,
@@ -49,9 +51,17 @@ from support.service import (
     request,
     rows,
     services,
+    with_comments,
 )
 from support.service import start as start  # a fixture
-from support.serving import PATIENT, UNHURRIED, GatedServer, RunningServer, until
+from support.serving import (
+    PATIENT,
+    UNHURRIED,
+    GatedServer,
+    RunningServer,
+    fast_and_stock_servers,
+    until,
+)
 from support.world import FakeWorld
 
 pytestmark = pytest.mark.slow
@@ -148,6 +158,27 @@ def test_a_pipeline_of_any_length_is_answered(shared_service: Service) -> None:
         answered = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answered.count(b"HTTP/1.1 200 OK") == 201
     assert answered.endswith(b'{"ok":true}')
+
+
+def test_a_backup_comes_whole_and_the_connection_serves_on(
+    config: Config, fake_world: FakeWorld, tmp_path: Path
+) -> None:
+    how = replace(config, server_listen="127.0.0.1:0")
+    with closing(make_app(how, fake_world.world, rounds=1)) as app:
+        with_comments(inside.database_path(app), 4000)
+        inside.add_account(app, "ann@example.com", "Ann", CANARY, "admin")
+        token = inside.token_of(app, "ann@example.com", "admin")
+        form = {"password": CANARY}
+        asked = request("POST", "/admin/backup", f"Authorization: Bearer {token}", body=form)
+        with fast_and_stock_servers(app) as servers:
+            for server in servers:
+                backup, health = server.responses(asked, HEALTH)
+                copy = tmp_path / "copy.db"
+                copy.write_bytes(backup.partition(b"\r\n\r\n")[2])
+                assert_whole(str(copy))
+                with closing(sqlite3.connect(copy)) as db:
+                    assert db.execute("SELECT count(*) FROM comment").fetchone() == (100,)
+                assert health.endswith(b'{"ok":true}')
 
 
 # What is refused
