@@ -149,9 +149,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two more than there are cores, since tests wait for browsers and processes. Fast ones wait
-    for nothing, and a worker more would take two seconds to start."""
-    return (os.cpu_count() or 1) + (0 if config.getoption("fast") else 2)
+    """More than there are cores, since tests wait for browsers and processes. Fast ones wait less,
+    and each worker takes two seconds to start."""
+    return (os.cpu_count() or 1) + (1 if config.getoption("fast") else 2)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -211,6 +211,10 @@ LEFT_TO_ROOT = pytest.StashKey[int]()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        # Chromium's renderer dies now and then of a fault of its own. Only then a test runs again.
+        if "browser" in fixtures_of(item):
+            item.add_marker(pytest.mark.flaky(reruns=1, only_rerun="Target crashed"))
     if os.geteuid() != 0:
         leave_to_root(config, items)
     if any("::" in argument for argument in config.args):
