@@ -34,6 +34,7 @@ from support.full_service import (
     fields_of,
     forms_of,
     queries,
+    required,
     resolved,
     with_metrics,
 )
@@ -222,6 +223,25 @@ def edges(schema: Any, *, is_text: bool) -> tuple[list[Any], list[Any]]:
     most = schema.get("maxLength", 0)
     bad = ["x" * (most + 1)] + ([] if is_text else [7, ["x"]])
     return ["x" * most if most else "x"], bad if most else []
+
+
+@with_metrics
+def test_each_choice_and_number_in_a_query_has_the_bounds_of_the_file(
+    full_service: FullService,
+) -> None:
+    for label, operation in OPERATIONS.items():
+        query = full_service.values(label, required(operation))
+        for name, parameter in queries(operation).items():
+            schema = resolved(parameter["schema"])
+            if "enum" not in schema and schema["type"] != "integer":
+                continue
+            allowed, refused = edges(schema, is_text=True)
+            for value in allowed:
+                answer = full_service.ask(label, query | {name: value})
+                assert answer.status_int in (200, 404), (label, name, value)
+            for value in refused:
+                answer = full_service.ask(label, query | {name: value})
+                assert answer.status_int == 400, (label, name, value)
 
 
 # Whatever is sent
