@@ -22018,8 +22018,9 @@ class PageElement:
 class PageReader(html.parser.HTMLParser):
     """Reads the HTML of a page."""
 
-    def __init__(self, markup: str) -> None:
+    def __init__(self, markup: str, *, is_xhtml: bool = False) -> None:
         super().__init__()
+        self.is_xhtml = is_xhtml
         self.elements: list[PageElement] = []
         self.by_name: dict[str, list[PageElement]] = defaultdict(list)
         self.comments: list[str] = []
@@ -22060,11 +22061,12 @@ class PageReader(html.parser.HTMLParser):
         self.add(name, attributes, has_slash=False)
 
     def handle_startendtag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
-        """The slash at the end has no meaning for browsers. A script is closed here all the same:
-        otherwise all that follows would be its text."""
-        self.add(name, attributes, has_slash=True)
-        if name == "script":
+        """The slash at the end has no meaning for browsers, but in XHTML."""
+        self.add(name, attributes, has_slash=not self.is_xhtml)
+        if self.is_xhtml:
             self.handle_endtag(name)
+        elif name == "script":
+            self.set_cdata_mode(name)  # all that follows is its text
 
     def handle_endtag(self, name: str) -> None:
         if not self.open_names[name]:
@@ -22320,7 +22322,8 @@ def read_page(response: HttpResponse, url: str, service: str) -> BlogPage:
         with contextlib.suppress(zlib.error):
             body = zlib.decompressobj(GZIP_BITS).decompress(body, PAGE_BYTES)
     text = decoded_page(body, response.header("content-type"))
-    return BlogPage(url, response, PageReader(text), service)
+    is_xhtml = media_type(response) == "application/xhtml+xml"
+    return BlogPage(url, response, PageReader(text, is_xhtml=is_xhtml), service)
 
 
 def refresh_target(page: BlogPage) -> str:
@@ -22433,6 +22436,12 @@ def missing_tag(page: BlogPage, inspection: Inspection) -> Finding:
         )
         return Finding(Level.FAIL, "tag", text)
     if any(map(names_loader, page.reader.scripts)):
+        if any(script.has_slash for script in page.reader.named("script")):
+            text = (
+                "another script ends with />, so that browsers take the tag for its text: write "
+                "></script>"
+            )
+            return Finding(Level.FAIL, "tag", text)
         text = "a script of the page adds the tag, and none is run here: look in a browser"
         return Finding(Level.NOTE, "tag", text)
     if page.reader.named("commentd-thread"):

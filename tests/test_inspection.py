@@ -129,6 +129,10 @@ TAGS = [
         "></script>",
         page(f'<script src="{EMBED}" async />'),
     ),
+    Mistake(
+        "another script ends with />, so that browsers take the tag for its text: write ></script>",
+        page(f'<script src="/theme.js" />{TAG}'),
+    ),
     Mistake("the tag stands on the page more than once: leave one", page(TAG + TAG)),
     Mistake(
         "the tag is in the head, where nothing can be shown: write <commentd-thread>"
@@ -727,6 +731,17 @@ def test_check_says_in_one_line_that_a_page_is_right(bench: Bench) -> None:
     ):
         bench.place.post(html)
         assert bench.check(POST) == (0, f"{OK}\n"), html
+
+
+def test_check_takes_a_slash_for_an_end_tag_in_xhtml_alone(bench: Bench) -> None:
+    html = page(f'<script src="/theme.js"/><commentd-thread/><script src="{EMBED}" async=""/>')
+    bench.place.pages[POST] = Sent(
+        headers=(("content-type", "application/xhtml+xml; charset=utf-8"),), body=html.encode()
+    )
+    assert bench.check(POST) == (0, f"{OK}\n")
+    bench.place.post(html)
+    code, text = bench.check(POST)
+    assert (code, [topic for _, topic, _ in found_in(text)]) == (1, ["tag"]), text
 
 
 def test_check_accepts_policies_that_allow_the_widget(bench: Bench) -> None:
