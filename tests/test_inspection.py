@@ -303,6 +303,18 @@ CANONICALS = [
         canonical(f"{BLOG}/about/"),
     ),
     Mistake(
+        f"the canonical link leads to {BLOG}/about/, where the comments of this page would stand: "
+        "let it have the URL of this page",
+        canonical("/about/"),
+        name="a path of another page",
+    ),
+    Mistake(
+        "the canonical link leads to https://old.example/about/, where the comments of this page "
+        "would stand: let it have the URL of this page",
+        canonical("https://old.example/about/"),
+        name="another page of another host",
+    ),
+    Mistake(
         f"the canonical link is relative and leads to {POST}2026/hello/: write the whole URL there",
         canonical("2026/hello/"),
     ),
@@ -721,6 +733,7 @@ def test_check_says_in_one_line_that_a_page_is_right(bench: Bench) -> None:
         ).replace("<body>", '<body style="visibility: hidden">'),
         page(f"<!-- Disqus is gone --><template><div id=disqus_thread></div></template>{TAG}"),
         page(f"</div></article>{TAG}</div>"),
+        page(f"<div></div></div>{TAG}"),
         page(
             f'<noscript><meta http-equiv="refresh" content="0; url=/none/"></noscript>{TAG}',
             f'{CANONICAL}<meta name="twitter:player" content="0; url=/none/">',
@@ -734,7 +747,7 @@ def test_check_says_in_one_line_that_a_page_is_right(bench: Bench) -> None:
 
 
 def test_check_takes_a_slash_for_an_end_tag_in_xhtml_alone(bench: Bench) -> None:
-    html = page(f'<script src="/theme.js"/><commentd-thread/><script src="{EMBED}" async=""/>')
+    html = page(f'<script src="/theme.js"/><p hidden=""/><commentd-thread/><script src="{EMBED}"/>')
     bench.place.pages[POST] = Sent(
         headers=(("content-type", "application/xhtml+xml; charset=utf-8"),), body=html.encode()
     )
@@ -902,14 +915,18 @@ def test_check_reads_a_page_of_any_size_and_encoding(bench: Bench) -> None:
     code, text = bench.check(POST)
     said = "the page is longer than 2 MB: the rest was not read"
     assert (code, found_in(text)[0]) == (0, ("note", "page", said))
+    said = "the attribute page is {{ 文章 }}: the blog does not fill it in; correct its template"
     for encoding in ("gb18030", "utf-8", "x-unknown"):
         known = "utf-8" if encoding == "x-unknown" else encoding
-        attribute = '<commentd-thread page="/文章/"></commentd-thread>'
-        html = page(attribute + TAG, f"<meta charset={encoding}>").encode(known)
-        bench.place.pages[POST] = replace(
-            Sent(), headers=(("content-type", "text/html"),), body=html
-        )
-        assert bench.check(POST) == (0, f"{OK}\n")
+        html = page(f'<commentd-thread page="{{{{ 文章 }}}}"></commentd-thread>{TAG}')
+        charset = f"charset={encoding}"
+        for header, meta in ((f"; {charset}", ""), ("", f"<meta {charset}>")):
+            body = html.replace("<title>", f"{meta}<title>").encode(known) + b"\xff"
+            bench.place.pages[POST] = Sent(
+                headers=(("content-type", f"text/html{header}"),), body=body
+            )
+            code, text = bench.check(POST)
+            assert (code, found_in(text)) == (1, [("fail", "thread", said)]), (encoding, header)
 
 
 @pytest.mark.parametrize("name", ["gzip", "x-gzip"])
