@@ -1471,8 +1471,9 @@ def bare_url(match: re.Match[str]) -> str:
     """The URL where a pattern for one has matched. It ends as GitHub Flavored Markdown has it, but
     also where text follows that has no spaces between words, as in Chinese."""
     url = match[0]
-    # The pattern stops at a bracket before another script, but it may close one of the URL.
-    if match.string.startswith(")", match.end()) and url.count("(") > url.count(")"):
+    # The pattern stops at a bracket before another script, but it may close one of the URL. If not,
+    # `url_alone` drops it.
+    if match.string.startswith(")", match.end()):
         url += ")"
     return url_alone(url)
 
