@@ -543,6 +543,8 @@ def test_restore_replaces_any_database_that_is_there(tmp_path: Path, killed: boo
         path = tmp_path / case / "commentd.db"
         shutil.copytree(home, path.parent)
         changes(path)
+        if killed:  # so was a restore before this one
+            shutil.copy(f"{path}-wal", f"{path}.restored-wal")
         kept = restored_copy(path)
         assert comments_in(path) == new, case
         assert_whole(str(path))
