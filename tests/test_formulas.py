@@ -126,6 +126,7 @@ def test_tex_shows_as_people_know_it() -> None:
         '<mtd class="right"><mi>a</mi></mtd>'
         '<mtd class="left"><mi></mi><mo>=</mo><mi>b</mi></mtd></mtr></mtable>',
         r"\mathbb{R}": "<mi>ℝ</mi>",
+        r"\mathchoice{a}{b}{c}{d}": "<mi>a</mi>",
     }.items():
         whole = safe_html(f"$${tex}$$", FORMULAS)
         assert f'display="block"><mrow>{markup}</mrow></math>' in whole
