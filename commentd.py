@@ -3414,8 +3414,9 @@ def control_of(config: Config, name: str, language: str) -> SettingControl:
         parse = language_or_account()
     if parse is parse_yes_or_no:
         parse = one_of("yes", "no")
+    is_list = isinstance(setting_field.default, tuple)
     control = SettingControl(
-        "text",
+        "lines" if is_list else "text",
         lines_of(getattr(config, name)),
         lines_of(setting_field.default),
         fault=translated(config.refused.get(name, ""), language),
@@ -3424,8 +3425,7 @@ def control_of(config: Config, name: str, language: str) -> SettingControl:
         return replace(control, type="choice", choices=parse.choices)
     if isinstance(parse, WholeNumber):
         return replace(control, type="number", least=parse.least, most=parse.most)
-    is_list = isinstance(setting_field.default, tuple)
-    return replace(control, type="lines" if is_list else "text", text=setting_text(config, name))
+    return replace(control, text=setting_text(config, name))
 
 
 def setting_text(config: Config, name: str) -> str:
