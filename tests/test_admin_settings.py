@@ -91,6 +91,40 @@ def test_each_setting_of_the_page_has_another_text_here() -> None:
     assert not lacking, f"tests/test_admin_settings.py: TEXTS lacks {lacking}: {advice}"
 
 
+PLAIN: dict[str, Any] = {"choices": [], "least": 0, "most": 0, "fault": ""}
+CONTROLS: dict[str, dict[str, Any]] = {
+    "site_name": {**PLAIN, "type": "text", "text": "", "default": ""},
+    "moderation_words": {**PLAIN, "type": "lines", "text": "a\nb", "default": ""},
+    "comments_max_length": {
+        **PLAIN,
+        "type": "number",
+        "text": "500",
+        "default": "2000",
+        "least": 1,
+        "most": 10_000,
+    },
+    "moderation_hold": {
+        **PLAIN,
+        "type": "choice",
+        "text": "all",
+        "default": "none",
+        "choices": ["none", "links", "email", "first", "all"],
+    },
+    "limits_enabled": {
+        **PLAIN,
+        "type": "choice",
+        "text": "yes",
+        "default": "yes",
+        "choices": ["yes", "no"],
+    },
+}
+
+
+def test_a_setting_is_changed_with_a_control_of_its_type(owner: Visitor) -> None:
+    change(owner, moderation_words="a\nb", comments_max_length="500", moderation_hold="ALL")
+    assert {name: setting(owner, name)["control"] for name in CONTROLS} == CONTROLS
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_setting_is_changed_logged_and_undone(owner: Visitor, name: str) -> None:
     text, shown = TEXTS[name]
