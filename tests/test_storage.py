@@ -608,12 +608,16 @@ def test_the_wal_is_emptied_in_turn_alone(config: Config, connections: list[Any]
         assert wal.read_bytes() == before != b""
 
 
-def test_each_connection_is_set_up(config: Config, connections: list[sqlite3.Connection]) -> None:
+def test_each_connection_is_set_up_and_stays_so(
+    config: Config, connections: list[sqlite3.Connection], fake_world: FakeWorld
+) -> None:
     usual = {"foreign_keys": 1, "trusted_schema": 0, "busy_timeout": 5000, "secure_delete": 1}
     usual |= {"synchronous": 2, "journal_size_limit": 64 * 1024 * 1024, "mmap_size": 0}
-    with closing(make_app(config, rounds=1)) as app:
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
         stranger(app).post_json("/comments", COMMENT)
         stranger(app).get("/comments", {"url": PAGE})
+        fake_world.time += 86400
+        app.tick()  # which empties the -wal
         reads_only = []
         for db in connections:
             with suppress(sqlite3.ProgrammingError):  # it is closed
@@ -624,6 +628,8 @@ def test_each_connection_is_set_up(config: Config, connections: list[sqlite3.Con
                 reads_only.append(db.execute("PRAGMA query_only").fetchone()[0])
                 kept = db.execute("PRAGMA cache_size").fetchone()[0]
                 assert kept == -256 or not reads_only[-1]  # KiB: each thread has a reader
+                in_memory = db.execute("PRAGMA temp_store").fetchone()[0] == 2
+                assert in_memory or reads_only[-1]  # what is written there may be deleted later
         assert sorted(reads_only) == [0, 1]
 
 
