@@ -94,6 +94,7 @@ def test_a_formula_ends_where_people_mean_it() -> None:
         "# $x$": "[x]",
         "$x +\ny$": "[x+y]",
         "a\n$$\nx\n---\n$$\nb": "a[x−−−]b",
+        f"${'x' * 2000}$": f"[{'x' * 2000}]",
     }.items():
         assert shown(written) == expected, written
 
@@ -113,6 +114,7 @@ def test_a_formula_that_cannot_be_shown_whole_stays_text() -> None:
         "x^1^2",
         r"\def\a{b}\a",
         r"\newcommand{\a}{b}\a",
+        "x" * 2001,
     ):
         assert shown(f"${tex}$") == html.escape(f"${tex}$"), tex
 

@@ -112,6 +112,8 @@ def test_a_title_that_is_no_text_is_refused(visitor: Visitor) -> None:
     ("sent", "kept"),
     [
         ("  Two\n\tlines  ", "Two lines"),
+        ("x" * 198, "x" * 198),
+        ("x" * 199, "x" * 198 + " …"),
         ("a\u0000b".replace("\0", "\x07"), "a b"),
         ("evil\u202egnp.exe", "evilgnp.exe"),
         ("a\u2066b\u2069c\u200ed\ufeff", "abcd"),
