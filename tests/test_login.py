@@ -152,6 +152,22 @@ def test_a_browser_is_sent_to_the_provider_with_state_nonce_and_a_challenge(
 
 
 @pytest.mark.parametrize(
+    ("name", "path", "scope"),
+    [
+        ("own", "/authorize", "openid email profile"),
+        ("github", "/login/oauth/authorize", "user:email"),
+        ("toot", "/oauth/authorize", "read:accounts"),
+    ],
+)
+def test_a_provider_is_asked_for_no_more_than_a_sign_in_needs(
+    reader: Reader, provider: Provider, name: str, path: str, scope: str
+) -> None:
+    where, _, query = reader.begin(name).partition("?")
+    assert where == f"{provider.issuer}{path}"
+    assert dict(parse_qsl(query))["scope"] == scope
+
+
+@pytest.mark.parametrize(
     "came_from", ["", "https://evil.example/", f"{BLOG}.evil.example/", "http://blog.example/", "x"]
 )
 def test_a_sign_in_begins_on_a_page_of_the_blog_alone(refusing: Refusing, came_from: str) -> None:
@@ -496,6 +512,15 @@ def test_an_id_token_that_is_not_about_this_sign_in_names_nobody(
 def test_an_id_token_for_several_clients_must_name_ours(reader: Reader, provider: Provider) -> None:
     provider.lies["id_token"] = {"aud": [CLIENT_ID, "another"], "azp": CLIENT_ID}
     assert reader.fetch_voucher(provider)
+
+
+def test_an_id_token_is_good_for_a_minute_after_its_end_as_clocks_differ(
+    reader: Reader, provider: Provider
+) -> None:
+    provider.lies["id_token"] = {"exp": provider.now - 59}
+    assert reader.fetch_voucher(provider)
+    provider.lies["id_token"] = {"exp": provider.now - 60}
+    assert reader.come_back(**provider.approve(reader.begin())).refusal == "provider_down"
 
 
 def test_claims_that_an_id_token_lacks_come_from_the_user_info(
@@ -988,9 +1013,7 @@ def test_github_names_its_people_by_number_and_by_the_address_they_use(
     app: App, reader: Reader, provider: Provider
 ) -> None:
     github(provider)
-    location = reader.begin("github")
-    assert location.startswith(f"{provider.issuer}/login/oauth/authorize?")
-    assert "nonce=" not in location
+    assert "nonce=" not in reader.begin("github")
     voucher = reader.fetch_voucher(provider, "github")
     assert reader.log_in(voucher, 403)["nickname"] == "The Octocat"
     reader.log_in(voucher, nickname="Octo")
@@ -1045,12 +1068,29 @@ def test_without_an_access_token_github_is_not_asked_who_somebody_is(
     assert provider.asked[-1][0] == "/login/oauth/access_token"
 
 
-def test_github_says_with_status_200_that_a_code_is_wrong(
+@pytest.mark.parametrize(
+    ("name", "logged"),
+    [("own", "status 400 invalid_grant"), ("github", "status 200 bad_verification_code")],
+)
+def test_a_provider_that_refuses_a_code_names_nobody_and_the_log_says_why(
+    reader: Reader, provider: Provider, caplog: pytest.LogCaptureFixture, name: str, logged: str
+) -> None:
+    """GitHub does so with the status 200."""
+    back = {**provider.approve(reader.begin(name)), "code": "wrong"}
+    assert reader.come_back(name, **back).refusal == "provider_down"
+    assert caplog.messages == [f"[login.{name}] it refuses the code: {logged}"]
+
+
+def test_a_status_of_an_error_counts_more_than_the_token_beside_it(
     reader: Reader, provider: Provider
 ) -> None:
-    github(provider)
-    back = {**provider.approve(reader.begin("github")), "code": "wrong"}
-    assert reader.come_back("github", **back).refusal == "provider_down"
+    token = b'{"access_token": "of-x"}'
+    head = b"HTTP/1.1 400 No\r\nContent-Length: %d\r\n\r\n" % len(token)
+    provider.person = {"id": "109", "username": "ann"}
+    provider.raw["/oauth/token"] = [head, token], 0
+    assert reader.come_back("toot", **provider.approve(reader.begin("toot"))).refusal == (
+        "provider_down"
+    )
 
 
 def test_github_may_say_who_it_is(reader: Reader, provider: Provider) -> None:

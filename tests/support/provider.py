@@ -154,6 +154,7 @@ class ProviderHandler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         path = urlsplit(self.path).path
+        assert self.headers["Content-Type"] == "application/x-www-form-urlencoded"
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         form = {name: values[0] for name, values in parse_qs(body, strict_parsing=True).items()}
         self.server.asked.append((path, form))
