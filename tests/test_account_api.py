@@ -126,6 +126,15 @@ def test_unfollowing_a_page_that_is_not_known_leaves_the_others(ann: Reader) -> 
     assert me(ann, url=PAGE)["following"]
 
 
+@LIMITS
+def test_an_account_is_exported_sixty_times_a_minute(guest: Guest, ann: Reader) -> None:
+    for _ in range(60):
+        export(ann)
+    ann.get("/me/export", status=429)
+    guest.fake_world.time += MINUTE
+    export(ann)
+
+
 def test_an_account_reads_nothing_of_another_account(guest: Guest, ann: Reader) -> None:
     bea = guest.newcomer(BEA, "Bea")
     bea.comment()

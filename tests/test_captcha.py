@@ -159,6 +159,18 @@ def test_a_comment_with_the_nickname_of_an_admin_uses_up_no_captcha_token(
     assert visitor.say(nickname="Ann", captcha_token=token)["success"]
 
 
+def test_a_client_has_twenty_captcha_tokens_checked_in_a_minute(
+    app: App, visitor: Visitor, siteverify: Siteverify, fake_world: FakeWorld
+) -> None:
+    for number in range(20):
+        assert visitor.login(captcha_token=f"wrong {number}", status=403) == FAILED
+    assert visitor.login(captcha_token="wrong", status=429)["code"] == "too_many"
+    assert len(siteverify.asked) == 20
+    assert Visitor(app, "203.0.113.8").say(captcha_token=siteverify.issue())["success"]
+    fake_world.time += 60
+    assert visitor.say(captcha_token=siteverify.issue())["success"]
+
+
 def test_a_captcha_token_that_has_passed_is_remembered_for_five_minutes() -> None:
     passed = PassedCaptchas()
     passed.add("first", 1000)

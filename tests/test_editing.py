@@ -390,6 +390,7 @@ def test_a_client_may_preview_120_times_a_minute(visitor: Visitor, fake_world: F
     late = visitor.post_json("/comments/preview", {"content": "hi"}, status=429)
     assert late.json == TOO_MANY
     assert 0 < int(late.headers["Retry-After"]) <= 60
+    visitor.get("/admin/help", status=429)  # which renders Markdown, too
     preview(Visitor(visitor.served, "203.0.113.8"))
     visitor.say("those of comments are others")
     fake_world.time += 60

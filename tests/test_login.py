@@ -179,6 +179,19 @@ def test_a_sign_in_begins_on_a_page_of_the_blog_alone(refusing: Refusing, came_f
     assert reader.cookies.get("__Secure-commentd-own", "") == ""
 
 
+def test_a_client_goes_to_providers_and_comes_back_thirty_times_a_minute(
+    app: App, reader: Reader, fake_world: FakeWorld
+) -> None:
+    inside.set_settings(app, limits_enabled=True)
+    for _ in range(30):
+        reader.begin()
+    reader.begin(status=429)
+    fake_world.time += 60
+    for _ in range(30):
+        assert reader.come_back(state="x", code="x").response.status_int == 400
+    assert reader.come_back(state="x", code="x").response.status_int == 429
+
+
 def test_the_cookie_of_a_sign_in_is_for_its_way_back_alone(reader: Reader) -> None:
     secret_hash = "0" * 64
     query = urlencode({"page": BLOG, "secret_hash": secret_hash})
