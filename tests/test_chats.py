@@ -337,6 +337,28 @@ def test_titles_and_texts_are_cut_where_a_service_would_refuse_them(
     assert chats["bark"].calls[0].json["body"] == f"Ann\n\n{'x' * 1000} …"
 
 
+def test_texts_of_wide_characters_are_cut_at_the_bytes_that_a_service_takes(
+    start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
+) -> None:
+    bark, ntfy = server("bark"), server("ntfy")
+    with start_with_chats(bark, ntfy) as guest:
+        guest.comment("😀" * 1000, nickname="Ann")
+        guest.deliver()
+    assert bark.calls[0].json["body"] == f"Ann\n\n{'😀' * 347} …"
+    assert ntfy.calls[0].json["message"] == f"Ann\n\n{'😀' * 997} …"
+
+
+def test_a_bracket_in_a_url_does_not_end_its_link_in_markdown(
+    start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
+) -> None:
+    chat = server("mattermost")
+    with start_with_chats(chat, server_public_url="") as guest:
+        guest.comment("hi", page_url="/a(b)/", headers={"Origin": BLOG})
+        guest.deliver()
+    (call,) = chat.calls
+    assert call.json["text"].endswith(f"\n[View comments]({BLOG}/a%28b%29/#comment-1)")
+
+
 def waiting_for(guest: Guest) -> list[str]:
     """The chats that have not taken what they were sent."""
     return [row["recipient"] for row in guest.outbox()]

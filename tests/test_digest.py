@@ -8,6 +8,7 @@ import pytest
 
 from commentd import Digest, PageRule, QuietHours
 from support.admin import moderate
+from support.emails import Markup
 from support.notifications import (
     ANN,
     CO_OWNER,
@@ -27,7 +28,7 @@ from support.notifications import ann as ann  # a fixture
 from support.notifications import guest as guest  # a fixture
 from support.notifications import owner as owner  # a fixture
 from support.notifications import start_app as start_app  # a fixture
-from support.world import FakeWorld
+from support.world import FakeWorld, text_of
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAILY = {**NAMED, "site_timezone": BERLIN, "notify_digest": Digest(18 * 60)}
@@ -64,7 +65,9 @@ def test_a_digest_is_one_email_for_a_day_and_none_for_a_day_without_comments(
         blog.comment("at ten to six")
         sent = deliver_until(blog, at("2026-11-18 18:00"))
         assert sent == ["18 18:00 blog.example: comments of the day (3)"]
-        (text,) = blog.texts(OWNER)
+        (message,) = blog.arrived(OWNER)
+        assert Markup(message).preview.strip() == "in the morning"
+        text = text_of(message)
         assert text.startswith("Published: 3\n\n")
         for words in ("in the morning", "in the afternoon", "at ten to six"):
             assert f"> {words}\n" in text

@@ -222,6 +222,16 @@ def test_a_list_in_an_email_begins_with_the_number_that_was_written(guest: Guest
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"), [("reply", "You wrote:"), ("followed page", "You follow this page at")]
+)
+def test_labels_and_reasons_in_an_email_are_smaller(
+    emails: FoundEmails, name: str, text: str
+) -> None:
+    source = Markup(emails[name]).source
+    assert re.search(f'<p class="muted" [^>]*;font-size:14px;[^>]*>{text}', source)
+
+
 def quote_in(message: EmailMessage) -> tuple[str, str]:
     """The one cell with what a reader wrote: its start tag, and what is in it without styles."""
     source = Markup(message).source
@@ -278,7 +288,7 @@ def test_a_long_comment_is_cut_and_says_where_the_rest_is(start_app: StartApp) -
         links = dict(Markup(message).links)
         assert links["Read on"] == links["Read and reply"] == f"{BLOG}{PAGE}#comment-1"
         assert " …" in Markup(message).text
-        assert len(text_of(message)) < 3000
+        assert f"> {'long ' * 400}…\n" in text_of(message)
 
 
 def test_more_comments_than_the_html_has_room_for_are_counted(start_app: StartApp) -> None:

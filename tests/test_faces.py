@@ -274,6 +274,7 @@ class Elsewhere:
         is_named_by_others: bool = False,
     ) -> tuple[int, bytes]:
         assert is_named_by_others  # from the open internet alone
+        assert headers == {"accept": "image/webp, image/png, image/jpeg"}
         self.asked.append(url)
         if self.fails:
             raise OSError("down")

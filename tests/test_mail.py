@@ -435,6 +435,18 @@ def test_a_mailbox_that_is_full_or_gone_is_told_from_a_limit_of_the_provider(
         assert caplog.messages[-1].endswith(f"; given up (hint: {advice})")
 
 
+def test_a_refusal_that_nobody_has_advice_for_has_no_hint(
+    start_service: StartService,
+    scripted_server: ScriptedMailServer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scripted_server.script = {"RCPT": "553 5.1.3 odd name"}
+    app = start_service(scripted_server.port)
+    Visitor(app).register()
+    app.deliver()
+    assert caplog.messages[-1].endswith("553 5.1.3 odd name; given up")
+
+
 def test_an_owner_whose_host_blocks_smtp_is_told_of_providers_by_https(
     start_service: StartService, closed_server: ScriptedMailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
