@@ -172,6 +172,7 @@ BAD_BODIES: list[tuple[Any, Json, int]] = [
     *((junk, {}, 400) for junk in (b"{", b"", {"email": ANN}, {"token": "123456"})),
     *((GOOD | {"email": email}, {}, 400) for email in ("nobody@example.com", "no address")),
     *((GOOD | {"token": code}, {}, 400) for code in ("12345", "12345a", "①②③④⑤⑥", 123456)),
+    (GOOD | {"token": "123456".rjust(65)}, {}, 400),
     (GOOD | {"request_id": 7}, {}, 400),
     (GOOD | {"more": "x" * 66_000}, {}, 413),
     (GOOD, {"Content-Type": "text/plain"}, 415),
@@ -202,6 +203,7 @@ def test_a_code_is_taken_however_it_was_pasted(visitor: Visitor, fake_world: Fak
         lambda code: "\u200b" + code + "\ufeff",
         lambda code: "".join(chr(ord(digit) + 0xFEE0) for digit in code),  # full width
         lambda code: "\u3000".join(code),
+        lambda code: code.rjust(64),
         lambda code: "".join(chr(ord(digit) + 0x630) for digit in code),  # Arabic
         lambda code: "".join(chr(ord(digit) + 0x6C0) for digit in code),  # Persian
     ]

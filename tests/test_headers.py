@@ -19,7 +19,7 @@ from commentd import App, Config, make_app
 from support import inside
 from support.api import OPERATIONS, ROUTES, example_of, path_of
 from support.campaign import Campaign
-from support.client import PAGE
+from support.client import PAGE, Visitor
 from support.full_service import (
     METRICS,
     PERMISSION,
@@ -229,6 +229,29 @@ def test_each_successful_operation_has_its_headers(
             assert response.status_int == 200, label
             sent = {"Authorization": "Bearer x"} if with_token else {}
             assert_due(Config(**METRICS), method, path, sent, response)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "is_compressed"),
+    [
+        ("gzip, deflate, br", True),
+        ("X-GZIP", True),
+        ("br, * ; q=0.5", True),
+        ("gzip;q=0.01", True),
+        ("", False),
+        ("br, deflate", False),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000, br", False),
+        ("*;q=0", False),
+    ],
+)
+def test_a_response_is_compressed_for_clients_that_accept_it(
+    visitor: Visitor, accepted: str, is_compressed: bool
+) -> None:
+    visitor.say("hi")
+    response = visitor.get("/comments", {"url": PAGE}, headers={"Accept-Encoding": accepted})
+    # WebTest unpacks it, and leaves this.
+    assert response.headers["ETag"].endswith('-gzip"') == is_compressed
 
 
 @pytest.mark.slow

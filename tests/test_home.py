@@ -99,17 +99,18 @@ def test_a_browser_that_opens_an_unknown_url_gets_a_page_in_its_language(
     app = make_app(settings, fake_world.world, rounds=1)
     visitor = Visitor(app)
     for path in ("/", "/foo", "/foo/bar/", "/admin/help?topic=nothing", "/metrics"):
-        for accepted, text in {
-            "en-US,en;q=0.9": "There is no page here.",
-            "zh-CN,zh;q=0.9,en;q=0.8": "这里没有页面。",
-            "zh-TW": "這裡沒有頁面。",
-            "nl,fr-CA;q=0.7,en;q=0.3": "Il n’y a pas de page ici.",
-            "xx": "There is no page here.",
+        for accepted, (language, text) in {
+            "en-US,en;q=0.9": ("en", "There is no page here."),
+            "zh-CN,zh;q=0.9,en;q=0.8": ("zh", "这里没有页面。"),
+            "zh-TW": ("zh-tw", "這裡沒有頁面。"),
+            "nl,fr-CA;q=0.7,en;q=0.3": ("fr", "Il n’y a pas de page ici."),
+            "xx": ("en", "There is no page here."),
         }.items():
             headers = {**browser, "Accept-Language": accepted}
             page = visitor.get(path, headers=headers, status=404)
             assert page.content_type == "text/html"
             assert text in page.text
+            assert f'<html lang="{language}" dir="ltr">' in page.text
             assert "default-src 'none'" in page.headers["Content-Security-Policy"]
             assert not re.search(
                 "<style|<script|style=|Secret|comments.example|commentd", page.text

@@ -249,6 +249,8 @@ def test_a_query_that_is_wrong_is_refused(attacker: Attacker) -> None:
         code = attacker.get(f"/comments?{query}", status=400).json["code"]
         last = query.rpartition("&")[2].partition("=")[0]  # what is wrong stands last
         assert code in (f"{last}_invalid", "url_missing", "url_too_long", "url_invalid"), query
+    attacker.get("/comments?url=/" + "&a" * 255)
+    attacker.get("/comments?url=/" + "&a" * 256, status=400)
     for query in ("", "url=", "url=%ff", "url=%00", "&".join(["url=/"] * 101)):
         code = attacker.get(f"/pages?{query}", status=400).json["code"]
         assert code in ("url_missing", "url_invalid"), query
