@@ -37,6 +37,7 @@ from support.service import services
 
 LINE = re.compile(r"^  (ok|note|warn|fail) +(\w+) +(\S.*)$", re.M)
 POLICY = "content-security-policy"
+KEPT = "cache-control"
 EMBED = f"{COMMENTS}/embed.js"
 THREAD = "<commentd-thread></commentd-thread>"
 OK = f"all is well: readers of {POST} can read and write comments"
@@ -734,6 +735,7 @@ def test_check_says_in_one_line_that_a_page_is_right(bench: Bench) -> None:
         page(f"<!-- Disqus is gone --><template><div id=disqus_thread></div></template>{TAG}"),
         page(f"</div></article>{TAG}</div>"),
         page(f"<div></div></div>{TAG}"),
+        page(f'<div hidden="until-found">{TAG}</div>'),
         page(
             f'<noscript><meta http-equiv="refresh" content="0; url=/none/"></noscript>{TAG}',
             f'{CANONICAL}<meta name="twitter:player" content="0; url=/none/">',
@@ -877,6 +879,21 @@ def test_check_accepts_a_service_that_does_not_tell_how_requests_reach_it(
     """As one of an older version, or of another database."""
     bench.place.way = in_place(sent, "/way-in")
     assert bench.check(POST) == (0, f"{OK}\n")
+
+
+def test_check_is_told_how_requests_reach_the_service_and_no_cache_keeps_that(bench: Bench) -> None:
+    told: list[Sent] = []
+
+    def noting(asked: inspected.Asked, pass_on: inspected.PassOn) -> Sent:
+        sent = honest(asked, pass_on)
+        if asked.path.startswith("/way-in?"):
+            told.append(sent)
+        return sent
+
+    bench.place.way = noting
+    assert bench.check(POST) == (0, f"{OK}\n")
+    kept = {(sent.status, value) for sent in told for name, value in sent.headers if name == KEPT}
+    assert kept == {(200, "no-store")}
 
 
 def test_check_goes_on_where_one_script_gets_no_response(bench: Bench) -> None:

@@ -153,6 +153,7 @@ def test_threads_have_the_settings_that_a_widget_must_know(
         ({"captcha_provider": "altcha"}, {"captcha": "altcha"}),
         ({"comments_login_required": True}, {"login_required": True}),
         ({"privacy_policy_url": "https://a.example/p"}, {"policy_url": "https://a.example/p"}),
+        ({"comments_pictures": True}, {"pictures": True}),
         (public, {"registration": False}),
         ({**public, "mail_host": "localhost"}, {}),
     ]
