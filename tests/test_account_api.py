@@ -598,6 +598,14 @@ def test_a_report_of_a_blocked_client_goes_unheard_and_does_not_say_so(
 
 
 @LIMITS
+def test_a_client_exports_sixty_times_a_minute(active_reader: Reader) -> None:
+    for _ in range(60):
+        export(active_reader)
+    refused = active_reader.get("/me/export", status=429)
+    assert (refused.json["code"], refused.headers["Retry-After"]) == ("too_many", "60")
+
+
+@LIMITS
 def test_a_client_reports_five_an_hour_and_twenty_a_day(guest: Guest) -> None:
     ids: list[int] = []
     for number in range(31):

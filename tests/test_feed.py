@@ -121,6 +121,29 @@ def test_the_feed_of_the_blog_has_the_newest_fifty_of_its_own_pages(visitor: Fee
     assert [e["html"].strip() for e in one.entries] == [f"<p>c{n}</p>" for n in range(54, -1, -3)]
 
 
+def test_feeds_and_their_entries_keep_their_ids_over_versions(
+    visitor: FeedVisitor, app: App
+) -> None:
+    """Otherwise a reader of feeds would show all comments as new."""
+
+    def lasting_id(*words: str) -> str:
+        return f"urn:commentd:{inside.seal(app, 'feed', *words)[:32]}"
+
+    created_at = inside.now(app)
+    number = str(post_comment(visitor))
+    of_blog, of_page = feed(visitor), feed(visitor, url=PAGE)
+    assert of_blog.id == lasting_id("site")
+    assert of_page.id == lasting_id("page", PAGE.rstrip("/"))
+    for found in (of_blog, of_page):
+        assert [each["id"] for each in found.entries] == [
+            lasting_id("comment", number, str(created_at))
+        ]
+
+
+def test_a_feed_without_comments_was_updated_when_all_clocks_began(visitor: FeedVisitor) -> None:
+    assert feed(visitor, url=PAGE).updated == "1970-01-01T00:00:00Z"
+
+
 def test_a_feed_has_fifty_and_a_thread_says_what_does_not_fit(visitor: FeedVisitor) -> None:
     root = post_comment(visitor, "root")
     numbers = [post_comment(visitor, f"c{n}", parent_id=root) for n in range(51)]

@@ -278,6 +278,14 @@ def test_each_request_for_the_first_page_of_a_list_is_a_view(
     assert visitor.say()["comment"]["page_url"] == PAGE
 
 
+def test_a_request_for_changes_alone_is_a_view_unless_the_list_must_be_read(
+    visitor: Visitor,
+) -> None:
+    assert visitor.listing(since=0)["views"] == 1
+    assert visitor.listing(since=7)["reload"]
+    assert views(visitor) == 1
+
+
 def test_views_are_written_when_the_service_stops(visitor: Visitor, app: App) -> None:
     visitor.listing()
     for _ in range(2):
