@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import webtest
 
-from commentd import App, Config, OperatorError, Sites, make_app, regular_work
+from commentd import App, CaptchaDown, Config, OperatorError, Sites, make_app, regular_work, repeat
 from support import inside
 from support.admin import new_owner, queue
 from support.client import CANARY, COMMENT, PAGE, Visitor
@@ -318,6 +318,61 @@ def test_lines_that_the_regular_work_logs_name_their_blog(
     assert sorted(named) == [A, B]
 
 
+def test_a_line_of_the_log_after_the_health_of_all_blogs_names_none(apps: list[App]) -> None:
+    output = io.StringIO()
+    handler = inside.log_handler(output)
+    logging.getLogger().addHandler(handler)
+    try:
+        webtest.TestApp(Sites(apps), extra_environ={"HTTP_HOST": NOWHERE}).get("/health")
+        logging.getLogger("commentd").error("about the process")
+    finally:
+        logging.getLogger().removeHandler(handler)
+    assert output.getvalue() == "ERROR about the process\n"
+
+
+def test_regular_work_is_over_at_its_end_and_holds_no_process_up(apps: list[App]) -> None:
+    before = {*threading.enumerate()}
+    with regular_work(Sites(apps), threading.Event()):
+        at_work = {*threading.enumerate()} - before
+        assert {thread.daemon for thread in at_work} == {True}
+        assert len(at_work) >= 3 * len(apps)
+    assert not {*threading.enumerate()} & at_work
+
+
+class NotedRests(threading.Event):
+    """Notes how long each rest would have been."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rests: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.rests.append(timeout)
+        return self.is_set()
+
+
+def test_regular_work_rests_as_long_as_it_says_and_five_seconds_after_a_fault() -> None:
+    faults = [RuntimeError("a fault of ours"), CaptchaDown()]
+    stopping = NotedRests()
+
+    def work() -> float:
+        if faults:
+            raise faults.pop()
+        stopping.set()
+        return 60
+
+    repeat(work, stopping)
+    assert stopping.rests == [5, 5, 60]
+
+
+def test_all_blogs_are_closed_together(apps: list[App]) -> None:
+    for app in apps:
+        reader_of(apps, app).listing()
+    Sites(apps).close()
+    for app in apps:  # a view is written when the service stops
+        assert inside.sql(app, "SELECT views FROM page") == [(1,)]
+
+
 def test_lines_about_a_transaction_that_failed_name_its_blog(
     config: Config, fake_world: FakeWorld
 ) -> None:
@@ -460,6 +515,9 @@ def test_health_of_a_host_is_that_of_its_blog_and_elsewhere_that_of_all(apps: li
     away.rename(path)
     for each in (a, b, elsewhere):
         assert each.get("/health").json == {"ok": True}
+    sites.note_missing([NOWHERE])
+    assert elsewhere.get("/health", status=503).json["code"] == "storage"
+    assert a.get("/health").json == {"ok": True}
 
 
 def test_blogs_with_the_same_key_are_not_served(
