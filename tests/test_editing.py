@@ -397,6 +397,12 @@ def test_a_client_may_preview_120_times_a_minute(visitor: Visitor, fake_world: F
     preview(visitor)
 
 
+@NO_LIMITS
+def test_an_owner_who_wants_no_limits_has_none_a_minute(visitor: Visitor) -> None:
+    for _ in range(121):
+        preview(visitor)
+
+
 # How often
 
 

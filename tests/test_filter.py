@@ -256,6 +256,16 @@ def test_the_filter_learns_the_oldest_visible_comment_as_good_with_each_spam(
     assert figures(owner) == (2, 2, False)
 
 
+def test_the_filter_learns_nothing_when_spam_that_it_knows_is_deleted(
+    owner: Visitor, visitor: Visitor
+) -> None:
+    bad = say(visitor, "Casino")
+    moderate(owner, [bad], "spam")
+    good = say(visitor, "Thank you")
+    moderate(owner, [bad], "deleted")
+    assert learnt(owner) == {bad: "spam", good: ""}
+
+
 def test_the_filter_relearns_spam_that_it_took_for_good(
     owner: Visitor, visitor: Visitor, db: sqlite3.Connection
 ) -> None:

@@ -249,6 +249,16 @@ def test_a_blog_without_images_pays_nothing_for_them(app: App) -> None:
     visitor.get("/stickers.json", status=404)
 
 
+@pytest.mark.parametrize("lacking", ["stickers_folder", "comments_picture_hosts"])
+def test_the_widget_shows_images_where_the_blog_has_one_sort_of_them(
+    config: Config, folder: Path, lacking: str
+) -> None:
+    settings = settings_with(folder)
+    del settings[lacking]
+    with closing(make_app(replace(config, **settings), rounds=1)) as app:
+        assert "sticker" in Visitor(app).get("/embed.js").text.split("const SERVICE")[1]
+
+
 # The folder
 
 

@@ -24,7 +24,7 @@ from commentd import App, Config, make_app
 from support import inside
 from support.admin import owner as owner  # a fixture
 from support.captcha import Siteverify
-from support.client import PAGE, Visitor
+from support.client import CANARY, PAGE, Visitor
 from support.inside import sql
 from support.login import BLOG, SECRET, SERVICE, Reader, Refusing, section
 from support.mail import certificates as certificates  # a fixture
@@ -521,6 +521,16 @@ def test_a_reader_takes_a_picture_later_and_removes_it(
     ann.delete("/me/picture")
     assert listed(app) == "" == ann.get("/me").json["picture"]
     Visitor(app).get(f"/pictures/{again}", status=404)
+
+
+def test_a_picture_comes_with_an_identity_that_joins_an_account(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    inside.add_account(app, "ann@example.com", "Ann", CANARY)
+    password = {"email": "ann@example.com", "password": CANARY, "captcha_token": "x"}
+    joined = reader.log_in(reader.fetch_voucher(provider), **password, picture=True)
+    signed_in(app, joined["token"]).say("hello")
+    assert listed(app) != ""
 
 
 def test_a_picture_comes_from_an_identity_of_the_reader_alone(

@@ -71,6 +71,7 @@ def brevo(headers: Mapping[str, str], body: bytes) -> TakenEmail:
 
 def mailgun(headers: Mapping[str, str], body: bytes) -> TakenEmail:
     """documentation.mailgun.com, "Send an email" """
+    assert headers["content-type"] == "application/x-www-form-urlencoded"
     sent = {name: values[0] for name, values in parse_qs(body.decode()).items()}
     if not all(sent.get(name) for name in ("from", "to", "subject", "text", "html")):
         raise Invalid
