@@ -10778,8 +10778,6 @@ class QuoteWriter(html.parser.HTMLParser):
         return written
 
     def handle_endtag(self, tag: str) -> None:
-        if self.is_cut:
-            return
         if tag == "a":
             self.say_where_link_leads()
         elif self.open_tags and tag == self.open_tags[-1]:
@@ -10987,10 +10985,10 @@ class Recipient:
     def subject(self, name: str, many_name: str, comments: Sequence[Comment]) -> str:
         """The subject of an email about these comments: the text `name` for one, the text
         `many_name` for several. It names the page of the first one."""
+        first = comments[0]
         if len(comments) == 1:
-            return self.about(name, comments[0])
-        page = self.page_in_subject(comments[0])
-        return self.text(many_name, page=page, n=len(comments))
+            return self.about(name, first)
+        return self.text(many_name, page=self.page_in_subject(first), n=len(comments))
 
     def page_in_subject(self, comment: Comment) -> str:
         """The page of a comment by its title, or by its path if it has none. Of a page elsewhere,
@@ -13442,11 +13440,11 @@ def find_recipients(site: Site, audience: Audience) -> None:
     """Finds the recipients of the notifications for an audience that are due. Codes are sent in
     between."""
     store = site.store
-    due = [*store.due_notifications(audience.name, "", site.now()).items()]
+    due = iter(store.due_notifications(audience.name, "", site.now()).items())
     # A commit for each would be most of the work. One for all would keep writers waiting.
-    for first in range(0, len(due), 20):
+    while some := [*itertools.islice(due, 20)]:
         with store.writing():
-            for notification_id, comment_id in due[first : first + 20]:
+            for notification_id, comment_id in some:
                 comment = store.comment(comment_id)
                 recipients = audience.recipients(site, comment) if comment else []
                 # `[notify] owner` may say `nobody`, and an author may have given nothing.
