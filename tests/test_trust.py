@@ -34,6 +34,10 @@ def ban(owner: Visitor, number: int, code: int = 200) -> Any:
     return do(owner, "comments", code, ids=[number], banned=True)
 
 
+def unban(owner: Visitor, number: int) -> Any:
+    return do(owner, "comments", ids=[number], banned=False)
+
+
 def author(owner: Visitor, number: int) -> Any:
     return owner.get(f"/admin/comments/{number}/author").json
 
@@ -215,7 +219,7 @@ def test_an_author_is_blocked_with_all_comments_and_all_is_put_back(
     ]
     ann.get("/me", status=401)
     assert audit(owner)[-1] == ("Owner", "ban", "1", "3")
-    do(owner, "comments", ids=[1], banned=False)
+    unban(owner, 1)
     assert statuses(db) == before
     assert blocks(owner) == []
     assert audit(owner)[-1] == ("Owner", "unban", "1", "3")
@@ -260,10 +264,10 @@ def test_a_decision_after_a_block_stays_when_the_block_is_undone(
     block(owner, "address", "203.0.113.7")
     ban(owner, 2)
     moderate(owner, [1], "deleted")
-    do(owner, "comments", ids=[2], banned=False)
+    assert unban(owner, 2)["comments"] == [{"id": 2, "was": True}]
     assert statuses(db) == {1: "deleted", 2: "visible"}
     assert [each["value"] for each in blocks(owner)] == ["203.0.113.7"]
-    do(owner, "comments", ids=[2], banned=False)  # there is nothing more to undo
+    assert unban(owner, 2)["comments"] == [{"id": 2, "was": False}]  # nothing more to undo
     assert len([line for line in audit(owner) if line[1] == "unban"]) == 1
 
 
@@ -290,10 +294,6 @@ def test_an_author_with_nothing_left_to_block_is_not_blocked_again(
     assert ban(owner, 1)["comments"] == [{"id": 1, "was": False}]
     assert audit(owner) == before
     assert len(blocks(owner)) == 1
-
-
-def unban(owner: Visitor, number: int) -> None:
-    do(owner, "comments", ids=[number], banned=False)
 
 
 @with_settings()
@@ -370,7 +370,7 @@ def test_the_spam_filter_learns_from_a_block_and_forgets_with_the_undo(
     visitor.say("cheap pills")
     ban(owner, 1)
     assert queue(owner)["filter"]["spam"] == 1
-    do(owner, "comments", ids=[1], banned=False)
+    unban(owner, 1)
     assert queue(owner)["filter"]["spam"] == 0
 
 
