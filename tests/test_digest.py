@@ -71,6 +71,7 @@ def test_a_digest_is_one_email_for_a_day_and_none_for_a_day_without_comments(
         assert text.startswith("Published: 3\n\n")
         for words in ("in the morning", "in the afternoon", "at ten to six"):
             assert f"> {words}\n" in text
+        assert text.count(f"\n\n{'-' * 40}\n\n") == 2
         blog.comment("after six")
         assert deliver_until(blog, at("2026-11-19 17:50")) == []
     with start_app(**DAILY) as blog:
