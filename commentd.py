@@ -4502,8 +4502,8 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
     replaced = path.with_name(f"{path.name}.{datetime.fromtimestamp(now, UTC):{STAMP}}")
     with file_lock(path, "-lock"), file_lock(path, "-write"):
         try:
-            for suffix in ("-wal", "-shm"):  # left by a restore that was interrupted
-                Path(f"{restored}{suffix}").unlink(missing_ok=True)
+            # A restore that was interrupted left it. Its -shm SQLite makes anew.
+            Path(f"{restored}-wal").unlink(missing_ok=True)
             with read_only(source) as db:
                 copy_database(db, restored)
             with contextlib.closing(connect(restored)) as db:

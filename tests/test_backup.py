@@ -545,9 +545,11 @@ def test_restore_replaces_any_database_that_is_there(tmp_path: Path, killed: boo
         changes(path)
         if killed:  # so was a restore before this one
             shutil.copy(f"{path}-wal", f"{path}.restored-wal")
+            shutil.copy(f"{path}-shm", f"{path}.restored-shm")
         kept = restored_copy(path)
         assert comments_in(path) == new, case
         assert_whole(str(path))
+        assert not [name for name in names_in(path.parent) if "restored" in name], case
         if case != "missing":
             assert kept, case
             assert [p.stat().st_mode & 0o777 for p in (path, kept)] == [0o600] * 2, case
