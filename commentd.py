@@ -8748,6 +8748,7 @@ def claims_of_jwt(
         "require": required,
         "verify_exp": False,
         "verify_iat": False,
+        "verify_nbf": False,
         "verify_sub": False,
         "verify_jti": False,
     }
@@ -16342,16 +16343,17 @@ class SiteClaims:
 def site_claims(config: Config, token: str, now: int) -> SiteClaims | None:
     """None for a token that the site has not signed (HS256), or not for this service or this time.
     It needs `sub`, `aud` (`[server] public_url`), `iat`, `exp` at most ten minutes later, and
-    `jti`, which no other token has (RFC 7519, section 4.1)."""
+    `jti`, which no other token has, and may have `nbf` (RFC 7519, section 4.1)."""
     required = ["sub", "aud", "iat", "exp", "jti"]
     claims = claims_of_jwt(token, config.login_site_key, required, config.server_public_url)
     if claims is None:
         return None
     begins_at, ends_at = claims["iat"], claims["exp"]
-    if type(begins_at) is not int or type(ends_at) is not int:
+    not_before = claims.get("nbf", begins_at)
+    if any(type(time) is not int for time in (begins_at, not_before, ends_at)):
         return None
     # Two clocks may differ by a minute.
-    is_current = begins_at <= now + MINUTE and now < ends_at + MINUTE
+    is_current = max(begins_at, not_before) <= now + MINUTE and now < ends_at + MINUTE
     if not is_current or ends_at > begins_at + SITE_TOKEN_LIFE:
         return None
     subject, token_id = claims["sub"], claims["jti"]

@@ -127,6 +127,8 @@ WRONG: list[dict[str, Any]] = [
     {"iat": None},
     {"exp": None},
     {"exp": "soon"},
+    {"nbf": "soon"},
+    {"nbf": 2.5},
 ]
 
 
@@ -157,9 +159,19 @@ def test_a_token_with_wrong_claims_is_refused(
 def test_a_token_lives_for_ten_minutes(
     visitor: Visitor, fake_world: FakeWorld, begins: int, ends: int, is_good: bool
 ) -> None:
-    now = int(fake_world.time)
-    token = signed(claims(fake_world, iat=now + begins, exp=now + ends))
-    take(visitor, token, 200 if is_good else 401)
+    for now in (10**9, 4 * 10**9):  # of the clock of the service, not that of the machine
+        fake_world.time = now
+        token = signed(claims(fake_world, iat=now + begins, exp=now + ends, jti=str(now)))
+        take(visitor, token, 200 if is_good else 401)
+
+
+def test_a_token_is_good_from_the_time_that_it_may_name(
+    visitor: Visitor, fake_world: FakeWorld
+) -> None:
+    fake_world.time = now = 4 * 10**9
+    for begins in (0, 50, 70):
+        token = signed(claims(fake_world, nbf=now + begins, jti=str(begins)))
+        take(visitor, token, 200 if begins < 60 else 401)
 
 
 def test_a_token_of_another_key_or_none_is_refused(
