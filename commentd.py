@@ -8465,8 +8465,6 @@ def token_key_of(path: Path) -> str:
 def settings_stored_in(path: Path) -> dict[str, str]:
     """What admins have changed at /admin, in a file that is left as it is. Nothing if there is no
     file, or none that can be read: whoever needs it says why."""
-    if not size_of(path):
-        return {}
     with contextlib.suppress(SchemaError), read_only(path) as db:
         return stored_settings_in(db)
     return {}
