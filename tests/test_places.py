@@ -7,6 +7,7 @@ import random
 import re
 import sqlite3
 import sys
+import threading
 from bisect import bisect
 from contextlib import closing
 from dataclasses import replace
@@ -55,6 +56,19 @@ def test_a_comment_has_country_and_location_of_its_ip_address(app: App) -> None:
     for peer, place in (KNOWN | dict.fromkeys([*OF_NO_PLACE, ""], NOWHERE)).items():
         comment = Visitor(app, ip=peer).say(f"from {peer}")["comment"]
         assert (comment["country"], comment["location"]) == place, peer
+
+
+def test_a_location_is_found_in_whatever_thread_asks_for_it(app: App) -> None:
+    found = []
+
+    def ask() -> None:
+        found.append(Visitor(app, ip=HERE).say("hi")["comment"]["country"])
+
+    ask()
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert found == ["US", "US"]
 
 
 def test_a_reply_of_the_owner_has_country_and_location_too(app: App) -> None:
