@@ -234,6 +234,8 @@ def test_guests_may_not_look_like_an_admin(
     taken = {"error": "这个昵称和管理员的太像，请换一个", "code": "nickname_taken"}
     for name in ("Pavel Ilin", " Pavel_ilin ", "Рavel I1in", "Pavel Ilin (Author)", "𝐏𝐚𝐯𝐞𝐥 Ilin"):
         assert visitor.say(name, nickname=name, status=409) == taken, name
+    for name in ("山间博主", "管理员山间"):
+        assert visitor.say(name, nickname=name, status=409) == taken, name
     for name in ("Pavel", "Pavel Ilina", "Maria", "Павел Ильин", "Paul (Ilin)"):
         visitor.say(name, nickname=name)
     Visitor(app, "198.51.100.9").say(nickname="山間")  # `help security` says so
