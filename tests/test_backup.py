@@ -168,6 +168,8 @@ def test_a_backup_is_on_the_disk_before_it_has_its_name(
     monkeypatch.setattr(os, "fsync", noted)
     assert run_here(tmp_path, "backup", "copy.db")[0] == 0
     assert synced == [(f"{tmp_path}/.copy.db.part", False), (str(tmp_path), True)]
+    still_open = {file.resolve() for file in Path("/proc/self/fd").iterdir()}
+    assert not still_open & {target, tmp_path}
 
 
 def test_a_token_key_from_the_settings_is_in_no_backup(

@@ -608,6 +608,19 @@ def test_the_wal_is_emptied_in_turn_alone(config: Config, connections: list[Any]
         assert wal.read_bytes() == before != b""
 
 
+def test_a_stop_waits_for_a_command_that_reads_and_empties_the_wal(config: Config) -> None:
+    app = make_app(config, rounds=1)
+    stranger(app).post_json("/comments", COMMENT)
+    with closing(
+        sqlite3.connect(config.database_path, check_same_thread=False, isolation_level=None)
+    ) as command:
+        command.execute("BEGIN")
+        command.execute("SELECT count(*) FROM comment").fetchone()
+        threading.Timer(0.5, command.rollback).start()
+        app.close()
+        assert os.path.getsize(f"{config.database_path}-wal") == 0
+
+
 def test_each_connection_is_set_up_and_stays_so(
     config: Config, connections: list[sqlite3.Connection], fake_world: FakeWorld
 ) -> None:
