@@ -204,7 +204,7 @@ def test_a_language_is_found_by_itself_and_says_in_english_what_it_lacks(
 ) -> None:
     page = browser.new_page()
     czech = {
-        "widget": {"reply": "Odpovědět"},
+        "widget": {"reply": "Odpovědět", "fresh": "Nových komentářů: {n}"},
         "emails": {"missing": "Tady žádná stránka není."},
         "forms": forms_in_browser(page, "cs"),
     }
@@ -223,6 +223,8 @@ def test_a_language_is_found_by_itself_and_says_in_english_what_it_lacks(
         assert [key for key in first if key.startswith("count")] == [
             *("count_one", "count_few", "count_many", "count_other")
         ]
+        later = service.ask("GET", "/words/cs.json").json
+        assert [key for key in {**first, **later} if key.startswith("fresh")] == ["fresh"]
         missing = service.ask("GET", "/x", "Accept: text/html", "Accept-Language: cs")
         assert "Tady žádná stránka není." in missing.body.decode()
         assert "The URL may be misspelt" in missing.body.decode()
