@@ -20708,7 +20708,7 @@ class TelegramListener:
             answer = self.owner(None).texts["gone"]
         else:
             answer = self.act(action_name, about.comment_id, about.version, message_id)
-        parameters = {"callback_query_id": inside(pressed, "id"), "text": answer[:200]}
+        parameters = {"callback_query_id": inside(pressed, "id"), "text": answer}
         self.chat.call("answerCallbackQuery", parameters)
 
     def act(self, action_name: str, comment_id: int, version: str, message_id: int) -> str:

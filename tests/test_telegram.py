@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from commentd import ChatSettings
+from commentd import ChatSettings, languages
 from support import inside
 from support.client import Visitor
 from support.notifications import SERVICE, Guest, StartApp
@@ -395,6 +395,23 @@ def test_a_reply_says_why_it_is_not_posted(
         telegram.reply("hello", telegram.last())
         listen(guest)
         assert guest.listing()["comments"][0]["nickname"] == "Other"
+
+
+def test_telegram_is_told_once_to_call_no_url(
+    start_with_telegram: StartWithTelegram, telegram: Telegram
+) -> None:
+    with start_with_telegram() as guest:
+        for work in [*guest.served.listeners()] * 3:
+            work()
+    called = [call.path.rpartition("/")[2] for call in telegram.calls]
+    assert called == ["deleteWebhook", "getUpdates", "getUpdates", "getUpdates"]
+
+
+def test_the_notice_of_a_pressed_button_is_as_short_as_telegram_wants_it() -> None:
+    for language in languages().values():
+        for key, text in language.email_texts.items():
+            if key in ("chat_stranger", "chat_changed", "gone") or key.startswith("done_"):
+                assert len(text) <= 200, (language.tag, key)
 
 
 def test_a_refusal_of_telegram_is_logged_without_the_token(
