@@ -430,6 +430,26 @@ def test_visitors_behind_an_unnamed_proxy_share_loose_limits_and_the_log_says_so
     assert lines[0].getMessage().endswith(f"set [server] trusted_proxy = {named}")
 
 
+def test_an_unnamed_proxy_is_noted_once_an_hour_for_the_check(
+    app: App, fake_world: FakeWorld
+) -> None:
+    def noted() -> list[Any]:
+        return inside.sql(app, "SELECT time FROM state WHERE name = 'unnamed_proxy'")
+
+    proxy = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "127.0.0.1"})
+    app.tick()
+    assert noted() == []
+    proxy.get("/comments?url=/", headers={"X-Forwarded-For": "198.51.100.1"})
+    app.tick()
+    first = inside.now(app)
+    fake_world.time += 3599
+    app.tick()
+    assert noted() == [(first,)]
+    fake_world.time += 1
+    app.tick()
+    assert noted() == [(first + 3600,)]
+
+
 def test_without_a_forwarding_header_a_peer_is_a_client_like_others(
     app: App, caplog: pytest.LogCaptureFixture
 ) -> None:
