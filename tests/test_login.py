@@ -258,9 +258,10 @@ def test_a_page_of_no_blog_is_led_nowhere(reader: Reader) -> None:
         for way in ("window", "page"):
             refused = json.loads(reader.begin(page=page, way=way, status=403))
             assert refused["code"] == "origin_refused", page
-    for page in ("", "https://blog.example/" + "x" * 2048):
+    for page in ("", f"{BLOG}/".ljust(2049, "x")):
         reader.begin(page=page, status=400)
     assert reader.cookies == {}
+    reader.begin(page=f"{BLOG}/".ljust(2048, "x"))
 
 
 def test_a_sign_in_needs_the_hash_of_a_secret_and_a_provider_of_the_settings(

@@ -27,6 +27,7 @@ from support.database import assert_whole
 from support.full_service import (
     BARRED,
     FORMER,
+    METRICS,
     PERMISSION,
     FullService,
     SpecVisitor,
@@ -242,6 +243,39 @@ def test_each_choice_and_number_in_a_query_has_the_bounds_of_the_file(
             for value in refused:
                 answer = full_service.ask(label, query | {name: value})
                 assert answer.status_int == 400, (label, name, value)
+
+
+# What is not looked at in a form that is good otherwise; and what has one response for all faults.
+UNREAD = {
+    "POST /auth/verify": {"email", "request_id"},
+    "POST /auth/login": {"nickname"},
+    "PATCH /me": {"voucher", "voucher_secret"},
+    "DELETE /me": {"voucher", "voucher_secret"},
+    "POST /me/picture": {"picture"},
+    "POST /admin/claim": {"email", "nickname", "lang"},
+    "PATCH /admin/settings": {"password"},
+}
+
+
+@pytest.mark.parametrize(
+    "settings", [{**METRICS, "comments_max_length": 10_000}], ids=["no limits"]
+)
+def test_each_text_in_a_form_may_be_as_long_as_the_file_says(
+    full_service: FullService, reset: Callable[[], object]
+) -> None:
+    for label, operation in OPERATIONS.items():
+        for form in forms_of(operation):
+            fields = fields_of(form, whole=True)
+            good = full_service.values(label, fields)
+            for name, schema in fields.items():
+                most = resolved(schema).get("maxLength", 0)
+                if not most or name in UNREAD.get(label, ()):
+                    continue
+                too_long = "nickname_invalid" if name == "nickname" else f"{name}_too_long"
+                for length in (most, most + 1):
+                    reset()
+                    answer = full_service.ask(label, {}, good | {name: "x" * length})
+                    assert (too_long in answer.text) == (length > most), (label, name, length)
 
 
 # Whatever is sent
