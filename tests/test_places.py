@@ -61,11 +61,11 @@ def test_a_comment_has_country_and_location_of_its_ip_address(app: App) -> None:
 def test_a_location_is_found_in_whatever_thread_asks_for_it(app: App) -> None:
     found = []
 
-    def ask() -> None:
-        found.append(Visitor(app, ip=HERE).say("hi")["comment"]["country"])
+    def ask(ip: str) -> None:
+        found.append(Visitor(app, ip=ip).say("hi")["comment"]["country"])
 
-    ask()
-    thread = threading.Thread(target=ask)
+    ask(HERE)
+    thread = threading.Thread(target=ask, args=["20.1.2.4"])
     thread.start()
     thread.join()
     assert found == ["US", "US"]
