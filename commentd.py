@@ -2238,7 +2238,7 @@ def parse_origin(text: str) -> str:
     URL with a path only that is taken."""
     url = narrow(text)
     scheme, _, rest = url.partition("://")
-    host = re.split("[/?#]", rest, maxsplit=1)[0]
+    host = re.split("[/?#]", rest)[0]
     without_path = with_ascii_host(f"{scheme}://{host}")
     if not re.fullmatch(r"(?a)https?://([\w.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", without_path):
         raise ValueError(f"{text}: write it as {probable_url(url) or 'https://blog.example'}")
