@@ -229,12 +229,13 @@ def test_guests_may_not_look_like_an_admin(
         """INSERT INTO account (email, nickname, password, role, created_at)
            VALUES ('o@example.com', 'Pavel Ilin', 'x', 'admin', 0),
                   ('h@example.com', '山间', 'x', 'admin', 0),
+                  ('e@example.com', 'Emma', 'x', 'admin', 0),
                   ('u@example.com', 'Maria', 'x', 'user', 0)"""
     )
     taken = {"error": "这个昵称和管理员的太像，请换一个", "code": "nickname_taken"}
     for name in ("Pavel Ilin", " Pavel_ilin ", "Рavel I1in", "Pavel Ilin (Author)", "𝐏𝐚𝐯𝐞𝐥 Ilin"):
         assert visitor.say(name, nickname=name, status=409) == taken, name
-    for name in ("山间博主", "管理员山间"):
+    for name in ("山间博主", "管理员山间", "Ernrna"):
         assert visitor.say(name, nickname=name, status=409) == taken, name
     for name in ("Pavel", "Pavel Ilina", "Maria", "Павел Ильин", "Paul (Ilin)"):
         visitor.say(name, nickname=name)

@@ -83,6 +83,7 @@ GOOD: list[tuple[str, str, Any]] = [
     ("site_timezone", "Europe/Berlin", zone_named("Europe/Berlin")),
     ("site_timezone", "berlin", zone_named("Europe/Berlin")),
     ("site_timezone", "europe/berlin", zone_named("Europe/Berlin")),
+    ("site_timezone", "New York", zone_named("America/New_York")),
     ("site_timezone", "Asia/Beijing", zone_named("Asia/Shanghai")),
     ("site_timezone", "beijing", zone_named("Asia/Shanghai")),
     ("site_timezone", "北京", zone_named("Asia/Shanghai")),
