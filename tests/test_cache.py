@@ -372,6 +372,15 @@ def test_a_write_on_one_page_leaves_the_lists_of_another_in_the_cache(
     assert touched != before[len(kept) :]
 
 
+def test_a_file_is_compressed_once_and_therefore_well(
+    fast_and_stock: tuple[RunningServer, RunningServer],
+) -> None:
+    for server in fast_and_stock:
+        response = server.ask(get("/embed.js", "Accept-Encoding: gzip"))
+        sent = response.partition(b"\r\n\r\n")[2]
+        assert len(sent) < len(gzip.compress(body_of(response), 9))
+
+
 @pytest.mark.slow
 def test_changes_that_only_the_owner_sees_leave_all_lists_in_the_cache(
     app: App, full_service: FullService, fast_and_stock: tuple[RunningServer, RunningServer]

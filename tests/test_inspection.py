@@ -561,7 +561,7 @@ PROXIES = [
     Mistake(
         "the page has Cross-Origin-Embedder-Policy, and a proxy takes away the header "
         "Cross-Origin-Resource-Policy of the script: let it pass that on",
-        headers=(("cross-origin-embedder-policy", "require-corp"),),
+        headers=(("cross-origin-embedder-policy", 'require-corp; report-to="x"'),),
         way=changed(inspected.without_resource_policy),
     ),
     Mistake(

@@ -646,6 +646,15 @@ def test_each_connection_is_set_up_and_stays_so(
         assert sorted(reads_only) == [0, 1]
 
 
+def test_erased_data_is_wiped_from_the_file_once_a_day(app: App, fake_world: FakeWorld) -> None:
+    began = inside.now(app)
+    for hours, wiped_at in ((0, 0), (23, 0), (24, 24), (47, 24), (48, 48)):
+        fake_world.time = began + hours * 3600
+        app.tick()
+        [(found,)] = inside.sql(app, "SELECT time FROM state WHERE name = 'wipe'")
+        assert found == began + wiped_at * 3600
+
+
 # Damage
 
 
