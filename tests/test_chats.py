@@ -327,7 +327,7 @@ def test_titles_and_texts_are_cut_where_a_service_would_refuse_them(
     start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
 ) -> None:
     titles = {"bark": 296, "pushplus": 98, "serverchan": 30}
-    chats = {kind: server(kind) for kind in titles}
+    chats = {kind: server(kind) for kind in [*titles, "discord"]}
     with start_with_chats(*chats.values(), site_name="n" * 300) as guest:
         guest.comment("x" * 2000, nickname="Ann")
         guest.deliver()
@@ -335,6 +335,7 @@ def test_titles_and_texts_are_cut_where_a_service_would_refuse_them(
         (call,) = chats[kind].calls
         assert call.json["title"] == f"{'n' * most} …", kind
     assert chats["bark"].calls[0].json["body"] == f"Ann\n\n{'x' * 1000} …"
+    assert chats["discord"].calls[0].json["embeds"][0]["title"] == "n" * 256
 
 
 def test_texts_of_wide_characters_are_cut_at_the_bytes_that_a_service_takes(
