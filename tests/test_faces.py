@@ -312,7 +312,7 @@ def look_up(app: App) -> None:
     """Does all that is due."""
     for _ in range(5):
         for work in app.listeners():
-            work()
+            assert work() == 2  # seconds to the next one
 
 
 def test_the_picture_of_a_guest_is_looked_for_once_a_week(

@@ -192,7 +192,9 @@ class ProviderHandler(BaseHTTPRequestHandler):
         known = self.server.redirect_url
         challenge = (asked["code_challenge_method"], len(asked["code_challenge"]))
         assert (asked["response_type"], challenge) == ("code", ("S256", 43))
-        if asked["client_id"] != CLIENT_ID or known not in ("", asked["redirect_uri"]):
+        is_whole = asked.get("state") and asked.get("nonce")
+        is_known = asked["client_id"] == CLIENT_ID and known in ("", asked["redirect_uri"])
+        if not (is_whole and is_known):
             self.respond(400, {"error": "invalid_request"})
             return
         back = self.server.approve(self.path)
