@@ -128,6 +128,16 @@ def test_subjects_name_the_author_and_the_page(emails: FoundEmails) -> None:
     assert subjects["followed page"] == f"New comment by “Lu Xun” on “{shown}”"
 
 
+def test_a_long_title_has_half_the_room_in_the_subject_that_it_has_in_the_heading(
+    guest: Guest,
+) -> None:
+    emails = Emails(guest, "en")
+    emails.say("hi", page_title="t" * 150)
+    message = emails.keep("long title", OWNER)
+    assert message["Subject"] == f"New comment by “Lu Xun” on “{'t' * 60} …”"
+    assert f"New comment by “Lu Xun” on “{'t' * 120} …”" in Markup(message).text
+
+
 def test_the_markdown_of_a_comment_is_shown_as_on_the_page(emails: FoundEmails) -> None:
     markup = Markup(emails["new comment"])
     for tag in ("strong", "em", "ol", "li", "code", "pre", "blockquote", "del"):
