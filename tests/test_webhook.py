@@ -429,6 +429,18 @@ def test_a_chat_is_silent_in_quiet_hours_and_a_program_is_told_at_once(
         assert len(webhook.calls) == 1 + (kind == "slack")
 
 
+def test_a_chat_is_told_after_a_night_what_came_before_midnight(
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
+) -> None:
+    quiet = {"notify_quiet": QuietHours(11 * 60, 60), "site_timezone": UTC}
+    with start_with_webhook("slack", **quiet) as guest:
+        guest.comment("hi")  # at 11:06
+        guest.later(13 * HOUR)
+        assert webhook.calls == []
+        guest.later(HOUR)
+        assert len(webhook.calls) == 1
+
+
 # Faults of the other side
 
 
