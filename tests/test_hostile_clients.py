@@ -23,7 +23,7 @@ import pytest
 
 from commentd import Config, Overloaded, Waitress, make_app
 from support.campaign import Campaign
-from support.client import CANARY, PAGE, Visitor
+from support.client import CANARY, COMMENT, PAGE, Visitor
 from support.inside import add_account, database_path, token_of
 from support.patience import PATIENCE
 from support.service import (
@@ -525,6 +525,38 @@ def test_the_event_loop_leaves_lists_of_many_comments_to_a_worker(
             answer = answer_on(server.come(request("GET", path)))
             assert server.workers() == 1
             assert answer.body.count(b"an answer") >= 50
+
+
+@pytest.mark.parametrize(
+    ("path", "quick", "long"),
+    [
+        ("/comments", "limit=50", "limit=51"),
+        ("/comments", "page=1", "around=1"),
+        ("/fragment", "limit=50", "limit=51"),
+    ],
+)
+def test_the_event_loop_leaves_what_may_be_a_long_list_to_a_worker(
+    stepped_server: SteppedServer, path: str, quick: str, long: str
+) -> None:
+    reader = stepped_server.come(ip=HONEST)
+    for query, workers in ((quick, 0), (long, 1)):
+        stepped_server.say(reader, request("GET", f"{path}?url=/1/&{query}"))
+        assert stepped_server.workers() == workers
+
+
+def test_the_event_loop_leaves_a_long_text_to_a_worker(
+    config: Config, fake_world: FakeWorld
+) -> None:
+    how = replace(config, server_listen="127.0.0.1:0", comments_max_length=3000)
+    with (
+        closing(make_app(how, fake_world.world, rounds=1)) as app,
+        closing(SteppedServer(turned(app), fake_world)) as server,
+    ):
+        writer = server.come(ip=HONEST)
+        for length, workers in ((2000, 0), (2001, 1)):
+            comment = {**COMMENT, "content": "x" * length}
+            server.say(writer, request("POST", "/comments", body=comment))
+            assert server.workers() == workers
 
 
 def test_a_write_that_waited_too_long_is_refused(
