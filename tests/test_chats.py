@@ -662,6 +662,17 @@ def test_a_chat_that_is_down_is_tried_less_and_less_however_many_messages_wait(
         assert guest.outbox() == []
 
 
+def test_a_chat_that_cannot_be_reached_is_tried_as_one_that_is_down(
+    start_with_chats: StartWithChats, caplog: pytest.LogCaptureFixture
+) -> None:
+    with start_with_chats(ChatServer("slack", "http://127.0.0.1:1")) as guest:
+        for number in range(20):
+            guest.comment(str(number))
+        guest.deliver()
+        guest.later(5, times=120)
+        assert len(caplog.messages) == 12, caplog.messages
+
+
 def test_no_more_messages_a_minute_are_sent_than_a_service_takes(
     start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
 ) -> None:
