@@ -28571,10 +28571,9 @@ class Lane:
                 app.site.store.close_own_reader()
             BLOG_IN_LOG.set("")
             with self.changed:
-                self.at_work_for[queued.blog] -= 1
-                self.at_work[queued.network] -= 1
-                if not self.at_work[queued.network]:
-                    del self.at_work[queued.network]
+                # These keep no count of 0.
+                self.at_work_for -= Counter([queued.blog])
+                self.at_work -= Counter([queued.network])
 
     def next(self) -> QueuedRequest | None:
         """Waits for a request of the client whose turn it is; None when the lane is closed."""
