@@ -139,6 +139,20 @@ def test_the_owner_gets_an_email_at_once_with_the_reason_a_comment_waits(guest: 
     assert "casino.example" in guest.open(approve).who
 
 
+@pytest.mark.parametrize("settings", [{**NAMED, "moderation_hold": "links"}])
+def test_the_owner_hears_of_an_edit_that_makes_a_comment_wait(guest: Guest) -> None:
+    posted = guest.say("hi", nickname="Ann")
+    guest.deliver()
+    guest.forget()
+    assert guest.edit(posted, "more") == "visible"
+    guest.later()
+    assert guest.arrived() == []
+    assert guest.edit(posted, "https://a.example") == "waiting"
+    guest.later()
+    (text,) = guest.texts(OWNER)
+    assert "> https://a.example" in text
+
+
 CHINESE, ENGLISH = "发表了评论", "New comment"
 
 
