@@ -373,7 +373,7 @@ def test_a_write_on_one_page_leaves_the_lists_of_another_in_the_cache(
     assert touched != before[len(kept) :]
 
 
-def test_a_file_is_compressed_once_and_therefore_well(
+def test_files_are_compressed_better_than_other_responses(
     fast_and_stock: tuple[RunningServer, RunningServer],
 ) -> None:
     for server in fast_and_stock:
