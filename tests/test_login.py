@@ -978,6 +978,19 @@ def test_a_provider_that_names_odd_endpoints_is_not_asked_there(
     assert [path for path, _ in provider.asked] == [DISCOVERY]
 
 
+def test_parameters_that_a_provider_has_in_its_url_stay_there(
+    reader: Reader, provider: Provider
+) -> None:
+    """Azure AD B2C names its policy so."""
+    url = f"{provider.issuer}/authorize?p=b2c_1_sign_in"
+    provider.lies[DISCOVERY] = {"authorization_endpoint": url}
+    location = reader.begin()
+    assert location.startswith(f"{url}&")
+    query = dict(parse_qsl(urlsplit(location).query))
+    assert (query["p"], query["client_id"]) == ("b2c_1_sign_in", CLIENT_ID)
+    assert reader.come_back(**provider.approve(location)).voucher
+
+
 def test_a_provider_that_drips_is_cut_off(
     reader: Reader, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1004,6 +1017,15 @@ def test_where_a_provider_is_reached_is_asked_once_an_hour(
 def test_the_secret_goes_as_the_provider_wants_it(reader: Reader, provider: Provider) -> None:
     reader.fetch_voucher(provider)
     assert "client_secret" not in provider.asked[-1][1]
+
+
+@pytest.mark.parametrize("client_id", ["a blog/1", "a+b", "a%2Fb", "a:b"])
+def test_any_client_id_may_go_into_a_header(
+    app: App, reader: Reader, provider: Provider, client_id: str
+) -> None:
+    provider.client_id = client_id
+    inside.set_settings(app, login_providers=(section("own", provider),))
+    reader.fetch_voucher(provider)
 
 
 def test_the_secret_goes_into_the_form_where_the_provider_takes_no_header(

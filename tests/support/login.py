@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from commentd import App, LoginProvider
 from support.client import PAGE, Visitor
-from support.provider import CLIENT_ID, CLIENT_SECRET, Provider
+from support.provider import CLIENT_SECRET, Provider
 
 BLOG = "https://blog.example"
 SERVICE = "https://comments.example/talk"
@@ -17,7 +17,7 @@ SECRET = "s" * 43  # of the widget
 
 
 def section(name: str, server: Provider, kind: str = "oidc") -> LoginProvider:
-    return LoginProvider(name, kind, CLIENT_ID, CLIENT_SECRET, server.issuer)
+    return LoginProvider(name, kind, server.client_id, CLIENT_SECRET, server.issuer)
 
 
 @dataclass

@@ -38,6 +38,7 @@ class Provider(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), ProviderHandler)
         self.issuer = f"http://127.0.0.1:{self.server_address[1]}"
         self.redirect_url = redirect_url
+        self.client_id = CLIENT_ID
         self.start_anew()
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.serve_forever, args=(0.01,))
@@ -87,7 +88,7 @@ class Provider(ThreadingHTTPServer):
     def id_token(self, begun: dict[str, str], now: int) -> str:
         claims = {
             "iss": self.issuer,
-            "aud": CLIENT_ID,
+            "aud": self.client_id,
             "exp": now + 300,
             "iat": now,
             "nonce": begun.get("nonce", ""),
@@ -102,7 +103,7 @@ class Provider(ThreadingHTTPServer):
             both = base64.b64decode(authorization.removeprefix("Basic ")).decode()
             assert re.fullmatch("[\\w.%+-]+:[\\w.%+-]+", both)  # encoded (RFC 6749, appendix B)
             name, secret = map(unquote_plus, both.split(":"))
-        if (name, secret) != (CLIENT_ID, CLIENT_SECRET):
+        if (name, secret) != (self.client_id, CLIENT_SECRET):
             return 401, {"error": "invalid_client"}
         assert form["grant_type"] == "authorization_code"
         assert {*form} >= {"code", "redirect_uri", "code_verifier"}
@@ -193,8 +194,8 @@ class ProviderHandler(BaseHTTPRequestHandler):
         challenge = (asked["code_challenge_method"], len(asked["code_challenge"]))
         assert (asked["response_type"], challenge) == ("code", ("S256", 43))
         is_whole = asked.get("state") and asked.get("nonce")
-        is_known = asked["client_id"] == CLIENT_ID and known in ("", asked["redirect_uri"])
-        if not (is_whole and is_known):
+        is_client = asked["client_id"] == self.server.client_id
+        if not (is_whole and is_client and known in ("", asked["redirect_uri"])):
             self.respond(400, {"error": "invalid_request"})
             return
         back = self.server.approve(self.path)
