@@ -217,6 +217,7 @@ def test_a_new_password_ends_all_older_logins_but_this(guest: Guest, owner: Read
         assert me(reader, 401)["code"] == "token_invalid"
     ann.authorization = ("Bearer", fresh["token"])
     assert me(ann)["nickname"] == "Annette"
+    assert export(ann)["sign_ins"] == [AT], "this network stays known"
     assert guest.login(ANN, 401)["code"] == "wrong_credentials"
     assert guest.login(ANN, password=NEW)["nickname"] == "Annette"
     guest.deliver()
