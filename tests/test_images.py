@@ -218,6 +218,8 @@ def test_a_file_that_is_no_sticker_any_longer_is_not_sent(app: App, folder: Path
     Visitor(app).get(url, status=404)
     (folder / "cats" / "hello.png").unlink()
     Visitor(app).get(url, status=404)
+    os.mkfifo(folder / "cats" / "hello.png")  # to read it would wait for ever
+    Visitor(app).get(url, status=404)
 
 
 def test_the_widget_is_told_of_each_pack(app: App) -> None:
