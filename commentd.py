@@ -15001,7 +15001,7 @@ def usable_picture(body: bytes) -> PictureFile:
                 raise UnusablePicture("it has two heads")
             upright = PIL.ImageOps.exif_transpose(image).convert("RGBA")
             square = PIL.ImageOps.fit(upright, (PICTURE_SIDE, PICTURE_SIDE))
-            square.save(small, "WEBP", quality=80)
+            square.save(small, "WEBP")
     except Exception as error:  # broken files raise errors of many types
         raise UnusablePicture(type(error).__name__) from None
     return checked_picture(small.getvalue(), MOST_STORED_BYTES, PICTURE_SIDE)
