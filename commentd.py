@@ -8747,8 +8747,6 @@ def claims_of_jwt(
         "verify_exp": False,
         "verify_iat": False,
         "verify_nbf": False,
-        "verify_sub": False,
-        "verify_jti": False,
     }
     try:
         return jwt.decode(token, key, algorithms=["HS256"], audience=audience, options=options)
