@@ -831,6 +831,7 @@ def test_an_email_address_has_one_spelling() -> None:
         ("\u00a0ann@example.com\n", "ann@example.com"),
         ("\u3000ann@b.cd\u3000", "ann@b.cd"),
         ("<ann@b.cd>", "ann@b.cd"),
+        ("<xu@xenia.mx>", "xu@xenia.mx"),
         ("ann@b｡cd、", "ann@b.cd"),
         ("Mailto: ann@b.cd", "ann@b.cd"),
         ("\u2068ann@b.cd\u2069", "ann@b.cd"),
