@@ -59,6 +59,20 @@ def comment(visitor: Visitor, payload: Any, status: int = 200, text: str = "hi")
     return visitor.say(text, captcha_token=packed(payload), status=status)
 
 
+@pytest.mark.parametrize(
+    ("number", "counter"), [(0, 20_000), (130_000, 150_000), (130_001, 20_000)], ids=str
+)
+def test_a_challenge_needs_20_000_to_150_000_tries(
+    config: Config, fake_world: FakeWorld, number: int, counter: int
+) -> None:
+    world = replace(fake_world.world, random_bytes=lambda size: number.to_bytes(size))
+    how = replace(config, captcha_provider="altcha")
+    with closing(make_app(how, world, rounds=1)) as app:
+        asked = Visitor(app).get("/captcha").json["parameters"]
+    begin = bytes.fromhex(asked["salt"] + asked["nonce"])
+    assert hashlib.sha256(begin + counter.to_bytes(4)).hexdigest()[:32] == asked["keyPrefix"]
+
+
 @pytest.mark.slow
 @unlimited
 def test_a_solution_of_the_altcha_library_passes_only_for_our_own_challenge(
