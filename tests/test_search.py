@@ -4,7 +4,8 @@ import inspect
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -160,15 +161,30 @@ def test_a_search_for_anything_is_answered(searching: Visitor) -> None:
     assert found(searching, "(") == found(searching, "NEAR(") == []
 
 
+@contextmanager
+def without_fts5() -> Iterator[None]:
+    """SQLite as hardly any machine has it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(commentd, "SEARCH_INDEX", commentd.SEARCH_INDEX.replace("fts5", "fts9"))
+        patch.setattr(commentd, "can_index", inspect.unwrap(commentd.can_index))
+        yield
+
+
+def last_block_of_index(path: Path) -> int:
+    """10 where the index is empty."""
+    with closing(sqlite3.connect(path)) as db:
+        [(last,)] = db.execute("SELECT max(id) FROM search_index_data")
+    return int(last)
+
+
 def test_without_fts5_searches_find_the_same_and_check_says_so(
-    config: Config, app: App, fake_world: FakeWorld, monkeypatch: pytest.MonkeyPatch
+    config: Config, app: App, fake_world: FakeWorld
 ) -> None:
     app.close()
     path = Path(config.database_path)
-    with monkeypatch.context() as patch:
-        # A SQLite without it is what hardly any machine has.
-        patch.setattr(commentd, "SEARCH_INDEX", commentd.SEARCH_INDEX.replace("fts5", "fts9"))
-        patch.setattr(commentd, "can_index", inspect.unwrap(commentd.can_index))
+    with without_fts5():
+        assert run_here(path.parent, "recount") == (0, "all counters were correct\n", "")
+        assert last_block_of_index(path) > 10, "one command empties it"
         with closing(make_app(config, fake_world.world, rounds=1)) as other:
             owner = new_owner(other)
             assert {words: found(owner, words) for words in FOUND} == FOUND
@@ -176,13 +192,19 @@ def test_without_fts5_searches_find_the_same_and_check_says_so(
         _, text, _ = run_here(path.parent, "check")
         assert "this SQLite can't index comments (FTS5)" in text
         assert run_here(path.parent, "recount") == (0, "all counters were correct\n", "")
-        with closing(sqlite3.connect(path)) as db:
-            assert db.execute("SELECT max(id) FROM search_index_data").fetchone() == (10,)
+        assert last_block_of_index(path) == 10
     with closing(make_app(config, fake_world.world, rounds=1)) as again:
         owner = Visitor(again, ip="198.51.100.7")
         owner.authorization = ("Bearer", inside.token_of(again, OWNER, "admin"))
         assert (found(owner, "龘龘"), found(owner, "不见")) == ([], [1])
     assert "FTS5" not in run_here(path.parent, "check")[1]
+
+
+def test_a_new_blog_needs_no_fts5(config: Config, fake_world: FakeWorld, tmp_path: Path) -> None:
+    new = replace(config, database_path=str(tmp_path / "new.db"))
+    with without_fts5(), closing(make_app(new, fake_world.world, rounds=1)) as app:
+        number = Visitor(app).say("麒麟")["comment"]["id"]
+        assert found(new_owner(app), "麒麟") == [number]
 
 
 def test_an_edited_comment_is_found_by_its_new_text_alone(owner: Visitor) -> None:
