@@ -1660,7 +1660,7 @@ def test_countries_of_views_are_counted_only_where_the_owner_wants_that(
         owner = new_owner(app)
         for ip in ("8.8.8.8", "8.8.4.4", "223.5.5.5", "198.51.100.7"):
             Visitor(app, ip=ip).listing()
-        app.tick()
+            app.tick()
         response = owner.get("/admin/figures").json
         assert response["counts_countries"] == counted
         found = {each["country"]: each["views"] for each in response["countries"]}
