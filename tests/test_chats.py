@@ -437,6 +437,25 @@ def test_long_comments_fit_into_what_each_service_takes(
     assert [len(chat.calls) for chat in chats] == [6] * len(CHATS)
 
 
+def test_discord_cuts_a_text_beside_long_links_at_4096_characters(
+    start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
+) -> None:
+    chat = server("discord")
+    with start_with_chats(chat, moderation_hold="all") as guest:
+        for path in ("/" + "(" * 450, "/" + "(" * 451):  # in a link, each is three characters
+            page = {"page_url": path, "page_title": "x", "headers": {"Origin": BLOG}}
+            guest.comment("*" * 2000, nickname="*" * 64, **page)
+            guest.deliver()
+    sizes = []
+    for call in chat.calls:
+        description = call.json["embeds"][0]["description"]
+        text = description.rpartition("\n\n")[0]
+        without_backslash = re.sub(r"\\.", "", text)
+        # Room is left for a backslash at each character.
+        sizes.append(len(description) + len(without_backslash))
+    assert sorted(sizes) == [4095, 4096]
+
+
 # Signatures
 
 
