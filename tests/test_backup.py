@@ -564,6 +564,27 @@ def test_restore_replaces_any_database_that_is_there(tmp_path: Path, killed: boo
         )
 
 
+def test_the_names_that_a_restore_gives_are_on_the_disk_before_its_next_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "commentd.db"
+    make_database(path, "old", 2)
+    make_database(tmp_path / "new.db", "new", 3)
+    old_file = path.stat().st_ino
+    synced, fsync = [], os.fsync
+
+    def noted(number: int) -> None:
+        if os.readlink(f"/proc/self/fd/{number}") == str(tmp_path):
+            kept = any(tmp_path.glob("commentd.db.2*[0-9]"))
+            synced.append((kept, path.stat().st_ino != old_file))
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    restored_copy(path)
+    # First the copy of the backup, then the old file under its new name, then the new one.
+    assert synced == [(False, False), (True, False), (True, True)]
+
+
 def test_a_kill_at_any_line_of_a_restore_leaves_the_old_or_the_new(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
