@@ -795,6 +795,11 @@ def test_check_asks_for_leave_to_post_as_browsers_do(bench: Bench) -> None:
     assert bench.check(POST) == (0, f"{OK}\n")
 
 
+def test_check_accepts_two_proxies_that_both_know_the_reader(bench: Bench) -> None:
+    bench.place.way = inspected.by_two_proxies_that_know_readers
+    assert bench.check(POST) == (0, f"{OK}\n")
+
+
 def test_check_follows_redirects_of_the_blog_and_names_the_page_that_was_checked(
     bench: Bench,
 ) -> None:

@@ -88,6 +88,8 @@ class Place:
         self.asked.append(url)
         if host == "comments.example":
             return self.way(asked, self.pass_on)
+        if asked.headers.get("accept") != "text/html":
+            return Sent(406)  # as by servers that have a page in several formats
         return self.pages.get(url, Sent(404))
 
     def pass_on(self, asked: Asked) -> Sent:
@@ -223,6 +225,12 @@ def without_reader(asked: Asked, pass_on: PassOn) -> Sent:
 def by_two_proxies(asked: Asked, pass_on: PassOn) -> Sent:
     before = asked.headers.get("x-forwarded-for")
     return pass_on(named_as(asked, *([before] if before else []), asked.reader, "198.51.100.4"))
+
+
+def by_two_proxies_that_know_readers(asked: Asked, pass_on: PassOn) -> Sent:
+    """The second one learns who reads from the first one, as with `real_ip_header` of nginx."""
+    before = asked.headers.get("x-forwarded-for")
+    return pass_on(named_as(asked, *([before] if before else []), asked.reader, asked.reader))
 
 
 def by_a_cdn_that_replaces(asked: Asked, pass_on: PassOn) -> Sent:
