@@ -1014,6 +1014,9 @@ def test_a_comment_edited_since_the_owner_read_it_is_not_approved(
     form = {"status": "visible", "version": read[1]}
     refused = owner.widget.post_json("/comments/1/moderate", form, status=409)
     assert refused.json["code"] == "text_changed"
+    form = {"content": "one, corrected", "version": read[1]}
+    refused = owner.patch_json("/admin/comments/1", form, status=409)
+    assert refused.json["code"] == "text_changed"
     reply = {"parent_id": 1, "content": "I agree", "version": read[1]}
     assert do(owner, "reply", 409, **reply)["code"] == "text_changed"
     versions = {"ids": [1, 2], "versions": [read[1], read[2]]}
