@@ -486,6 +486,24 @@ def test_a_long_plain_thread_has_pages_that_link_to_one_another(
         assert reply.json["code"] == "page_invalid", number
 
 
+@pytest.mark.parametrize("settings", [{"comments_tables": True}])
+def test_each_table_on_the_thread_page_is_scrolled_by_keys(visitor: FeedVisitor) -> None:
+    table = "| a |\n|---|\n| 1 |\n"
+    post_comment(visitor, f"{table}\nand\n\n{table}\nno more")
+    text = "".join(visitor.get("/thread", {"url": PAGE}).text.split())
+    cells = "<thead><tr><th>a</th></tr></thead><tbody><tr><td>1</td></tr></tbody>"
+    scrolled = f'<divclass="wide"tabindex="0"><table>{cells}</table></div>'
+    assert f"{scrolled}<p>and</p>{scrolled}<p>nomore</p></div>" in text
+
+
+def test_each_page_of_a_plain_thread_is_canonical_where_the_blog_has_no_url_of_it(
+    visitor: FeedVisitor,
+) -> None:
+    for number in (1, 2):
+        page = thread(visitor, "a key", page=number)
+        assert page.links["canonical"] == f"{SERVICE}/thread?url=a+key&page={number}"
+
+
 def test_a_plain_thread_speaks_each_language(visitor: FeedVisitor, owner: Visitor) -> None:
     root = post_comment(visitor, "hi")
     post_comment(visitor, "hi", parent_id=root)
