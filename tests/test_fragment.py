@@ -87,6 +87,8 @@ def test_a_fragment_has_the_threads_that_the_widget_shows_in_their_order(visitor
     more, noscript = [link for link in few.all("a", "href") if "/thread?" in link]
     assert more == noscript
     assert more.endswith("/thread?url=%2F2026%2Fhello%2F")
+    links = fragment(visitor, limit=3).all("a", "href")
+    assert [link for link in links if "/thread?" in link] == [noscript]
     visitor.get("/fragment", {"url": PAGE, "sort": "best"}, status=400)
     visitor.get("/fragment", {"url": PAGE, "style": "none"}, status=400)
     visitor.get("/fragment", {}, status=400)
