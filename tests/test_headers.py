@@ -176,6 +176,7 @@ def test_every_public_response_is_listed_in_the_tests_too() -> None:
         for path in inside.public_paths() - listed
     ]
     assert not lacking, "\n".join(sorted(lacking))
+    assert listed == inside.public_paths()
 
 
 OF_ROUTES = sorted({r.url for r in ROUTES if "{name}" not in r.path})
