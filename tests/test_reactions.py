@@ -1,6 +1,7 @@
 """POST /page/react: emojis that visitors give a page, with `[comments] reactions`."""
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole
 from support.inside import writing_store
 from support.installations import LONG_AGO, Installation
+from support.words import WORDS
 from support.world import FakeWorld
 
 THUMB, PARTY = "👍", "🎉"
@@ -142,6 +144,14 @@ def test_a_fragment_shows_the_reactions_of_its_page(visitor: Visitor) -> None:
     assert 'aria-label="React with 🎉 0">🎉<b></b></button>' in before
     react(visitor, PARTY)
     assert "🎉<b>1</b>" in visitor.get("/fragment", {"url": PAGE, "lang": "en"}).text
+
+
+def test_the_widget_has_the_reactions_and_their_texts_from_the_start(visitor: Visitor) -> None:
+    script = visitor.get("/embed.js").text
+    assert f'const REACTIONS = ["{THUMB}","{PARTY}"]' in script
+    [packed] = re.findall(r'(?m)^TEXTS\["en"\] = (.*)$', script)
+    texts = json.loads(packed)
+    assert (texts["reactions"], texts["react"]) == (WORDS["en"]["reactions"], WORDS["en"]["react"])
 
 
 # Moves, exports and imports
