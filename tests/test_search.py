@@ -161,6 +161,16 @@ def test_a_search_for_anything_is_answered(searching: Visitor) -> None:
     assert found(searching, "(") == found(searching, "NEAR(") == []
 
 
+def test_a_search_reads_the_first_64_characters_of_an_author_and_200_of_a_page(
+    app: App, owner: Visitor
+) -> None:
+    long = {"email": f"{'a' * 64}@example.net", "page_url": f"/{'p' * 199}/"}
+    number = Visitor(app).say(**long)["comment"]["id"]
+    for name, text in (("author", "a" * 64), ("page_name", f"/{'p' * 199}")):
+        assert found(owner, **{name: text + "x"}) == [number]
+        assert found(owner, **{name: "x" + text}) == []
+
+
 @contextmanager
 def without_fts5() -> Iterator[None]:
     """SQLite as hardly any machine has it."""
