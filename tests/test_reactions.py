@@ -15,6 +15,7 @@ from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole
 from support.inside import writing_store
 from support.installations import LONG_AGO, Installation
+from support.sources import STATIC
 from support.words import WORDS
 from support.world import FakeWorld
 
@@ -149,6 +150,8 @@ def test_a_fragment_shows_the_reactions_of_its_page(visitor: Visitor) -> None:
 def test_the_widget_has_the_reactions_and_their_texts_from_the_start(visitor: Visitor) -> None:
     script = visitor.get("/embed.js").text
     assert f'const REACTIONS = ["{THUMB}","{PARTY}"]' in script
+    assert script.endswith((STATIC / "reactions.js").read_text("utf-8") + "}\n")
+    assert ".reactions > .reaction {" in script
     [packed] = re.findall(r'(?m)^TEXTS\["en"\] = (.*)$', script)
     texts = json.loads(packed)
     assert (texts["reactions"], texts["react"]) == (WORDS["en"]["reactions"], WORDS["en"]["react"])
