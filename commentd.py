@@ -21119,7 +21119,7 @@ def open_store(config: Config, world: World) -> Store:
     def make_backup(label: str) -> Path:
         return back_up(path, folder, world.clock(), label)
 
-    return Store(path, make_backup, zone=config.site_timezone)
+    return Store(path, make_backup)
 
 
 def app_on(
