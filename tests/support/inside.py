@@ -576,7 +576,7 @@ def add_many_comments(
 
 
 class InPieces(io.StringIO):
-    """A file of which each `read` returns at most `size` characters."""
+    """A file that is read in pieces of at most `size` characters."""
 
     def __init__(self, text: str, size: int) -> None:
         super().__init__(text)
