@@ -21989,7 +21989,7 @@ class PageElement:
     parent: "PageElement | None"
     inert_name: str  # that of what is around it and neither shows nor runs anything; "" for nothing
     in_head: bool
-    has_slash: bool  # at its end, as in `<br />`
+    has_slash: bool  # at its end, where browsers pass over it: not in XHTML
 
     def get(self, name: str) -> str:
         """The value of an attribute; "" if it is missing."""
