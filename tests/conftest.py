@@ -28,12 +28,10 @@ from typing import Any
 import pytest
 
 if sys.dont_write_bytecode:
-    # To rewrite the asserts of all files, and of what is imported next, takes each process seconds.
-    # Each program that a test starts would compile the module anew.
+    # Each process would rewrite the asserts of all files anew, and each program that a test starts
+    # would compile the module anew: seconds of CPU each time.
     sys.dont_write_bytecode = False
-    sys.pycache_prefix = str(Path(__file__).parent.parent / ".pytest_cache" / "bytecode")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 import hypothesis
 
