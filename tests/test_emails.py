@@ -108,6 +108,52 @@ def test_each_email_has_its_language_and_direction(emails_in: EmailsIn, language
         assert Markup(message).language == (language, direction), name
 
 
+# The texts that each email has, by their keys in static/languages/en.json. What two keys say alike
+# has both.
+TEXTS_OF_EMAILS = {
+    "code to register": "code_subject code_text code_enter code_end",
+    "code again": "code_subject code_text code_enter code_end",
+    "code for an account that is there": "code_subject code_text code_enter code_end code_warning",
+    "password changed": "changed_subject changed_text",
+    "code to sign in": "code_subject code_text code_enter code_end code_signin",
+    "provider joined": "joined_subject joined_text",
+    "provider parted": "parted_subject parted_text",
+    "second factor on": "factor_on_subject factor_on_text",
+    "second factor off": "factor_off_subject factor_off_text",
+    "new comment": "comment_new read button_spam more",
+    "waiting comment": "comment_new comment_waits read held_links button_spam more",
+    "one more comment": "comment_new read button_spam more",
+    "reported comment": "comment_reported reports read button_spam more",
+    "several comments": "comment_new owner_many_subject read follow_pages_subject button_spam more",
+    "reply": "read reply_new reply_own end_page end_all button_stop",
+    "followed page": "comment_new read end_page follow_why button_stop",
+    "wants replies?": "ask_subject ask_text ask_question ask_end button_confirm button_follow",
+    "was it you?": (
+        "holder_subject holder_text holder_question holder_end holder_stop button_mine "
+        "button_not_mine"
+    ),
+    "test": "",
+}
+
+
+def keys_in(message: EmailMessage) -> str:
+    """The keys of the texts that stand in an email. A text that is a single word is not looked
+    for, nor one with the label of a link."""
+    said = " ".join(f"{message['Subject']}\n{text_of(message)}".replace("\n> ", "\n").split())
+    found = []
+    for key, text in EMAIL_TEXTS["en"].items():
+        text = " ".join(text.split())
+        parts = map(re.escape, re.split(r"\{\w+\}", text))
+        if " " in text and "{label}" not in text and re.search(".+?".join(parts), said):
+            found.append(key)
+    return " ".join(found)
+
+
+def test_each_email_has_its_texts(emails: FoundEmails) -> None:
+    found = {name: keys_in(message) for name, message in emails.items()}
+    assert found == TEXTS_OF_EMAILS
+
+
 def test_the_email_of_a_code_shows_it_first_and_little_else(emails: FoundEmails) -> None:
     for name in ("code to register", "code to sign in"):
         message = emails[name]
