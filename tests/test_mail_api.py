@@ -281,7 +281,7 @@ FAULTS_OF_ACCOUNTS: list[tuple[str, int, Any, str]] = [
     ("ses", 400, {"message": "Daily message quota exceeded."}, LIMIT_ADVICE),
     ("ses", 400, {"message": "Your account is suspended."}, ACCOUNT_ADVICE),
     # A program of the owner's own.
-    ("webhook", 401, "who are you?", KEY_ADVICE),
+    ("webhook", 401, "qui \udceates-vous ?", KEY_ADVICE),  # "êtes" in Latin-1
     ("webhook", 429, "slowly", LIMIT_ADVICE),
     ("webhook", 503, "", ""),
 ]  # fmt: skip

@@ -184,7 +184,8 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"]))
         headers = {name.lower(): value for name, value in self.headers.items()}
         status, said = self.answer(headers, body)
-        content = said.encode() if isinstance(said, str) else json.dumps(said).encode()
+        text = said if isinstance(said, str) else json.dumps(said)
+        content = text.encode("utf-8", "surrogateescape")
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
