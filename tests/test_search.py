@@ -137,6 +137,12 @@ def test_old_comments_are_found_by_all_that_stands_in_them(searching: Visitor) -
     assert older["more"] is False
 
 
+def test_each_comment_is_found_once(searching: Visitor) -> None:
+    last_of_index = MANY - 2000  # the newest 2000 are read without it
+    for number in range(last_of_index - 2, last_of_index + 4):
+        assert found(searching, f"第{number}条") == [number]
+
+
 # Signs that mean something to FTS5, SQL, JSON or a line, and what is hardly text at all.
 STRANGE = [
     *('"', '""', '"""', "a\0bcd", "\0", "*", "abc*", "^abc", "-abc", "abc OR def", "NEAR(a b)"),
