@@ -361,6 +361,20 @@ def test_the_demo_begins_with_pages_of_comments_and_a_queue_that_says_why(
         assert inside.sql(demo.app, "SELECT language FROM account") == [(language,)]
 
 
+def test_each_link_and_file_of_the_demo_opens(tmp_path: Path) -> None:
+    with told(tmp_path, "en") as demo:
+        client = TestApp(demo.app)
+        opened, left = set[str](), ["/"]
+        while left:
+            path = left.pop()
+            opened.add(path)
+            page = client.get(path)  # any other status than 200 fails
+            if page.content_type == "text/html":
+                named = re.findall(r'(?:href|src)="(/[^"#?]*)', page.text)
+                left += {*named} - opened - {*left}
+        assert {"/admin", "/demo/admin", "/demo/mailbox", "/kitchen-timer/"} <= opened
+
+
 def token_of_owner(app: App) -> str:
     return inside.token_of(app, "owner@blog.example", "admin")
 
