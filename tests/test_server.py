@@ -44,6 +44,7 @@ from support.service import (
     Start,
     answer_on,
     chunked,
+    copied_program,
     held_at_rest,
     held_descriptors,
     memory,
@@ -441,6 +442,24 @@ def test_only_one_of_several_starts_on_one_file_serves(start: Start, tmp_path: P
             assert f"another commentd is running on {path}" in refused(each)
     assert serves.stop() == 0
     assert_whole(path)
+
+
+def test_a_service_goes_on_while_an_upgrade_replaces_its_files(
+    start: Start, tmp_path: Path
+) -> None:
+    service = start(program=copied_program(tmp_path / "program"))
+    shutil.rmtree(tmp_path / "program")
+    assert service.ask("POST", "/comments", body=COMMENT).status == 200
+    for target in (
+        "/admin",
+        "/embed.js",
+        "/words/de.json",
+        "/feed.atom",
+        f"/comments?url={PAGE}",
+        f"/fragment?url={PAGE}",
+        f"/thread?url={PAGE}",
+    ):
+        assert service.ask("GET", target).status == 200, target
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from support.languages import (
     without,
 )
 from support.refusals import refusals
-from support.service import services
+from support.service import copied_program, services
 from support.sources import ROOT, STATIC
 from support.words import ADMIN, EMAILS, FIRST_KEYS, WORDS
 
@@ -208,13 +207,10 @@ def test_a_language_is_found_by_itself_and_says_in_english_what_it_lacks(
         "emails": {"missing": "Tady žádná stránka není."},
         "forms": forms_in_browser(page, "cs"),
     }
-    program = tmp_path / "program"
-    shutil.copytree(STATIC, program / "static")
-    shutil.copy(ROOT / "commentd.py", program)
-    (program / "static/languages/cs.json").write_text(json.dumps(czech), "utf-8")
-    serve = f"import sys; sys.path.insert(0, {str(program)!r}); import commentd; commentd.main()"
+    program = copied_program(tmp_path / "program")
+    (tmp_path / "program/static/languages/cs.json").write_text(json.dumps(czech), "utf-8")
     with services(tmp_path / "site") as start:
-        service = start(program=serve)
+        service = start(program=program)
         page.goto(f"{service.address}/admin")
         page.get_by_label("Language").select_option(label="Čeština")
         expect(page.locator("html")).to_have_attribute("lang", "cs")

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -29,6 +30,7 @@ from support.commands import PROGRAM
 from support.database import assert_whole
 from support.patience import PATIENCE
 from support.serving import until
+from support.sources import ROOT, STATIC
 from support.world import FakeWorld
 
 BLOG, FOREIGN = "https://blog.example", "https://evil.example"
@@ -178,6 +180,13 @@ def services(folder: Path) -> Iterator[Start]:
     assert codes == [0] * len(codes)
     for service in left:
         assert_whole(str(service.path))
+
+
+def copied_program(folder: Path) -> str:
+    """A script that starts a copy of the program, with files of its own in a new folder."""
+    shutil.copytree(STATIC, folder / "static")
+    shutil.copy(ROOT / "commentd.py", folder)
+    return f"import sys; sys.path.insert(0, {str(folder)!r}); import commentd; commentd.main()"
 
 
 def held_descriptors(service: Service) -> int:
