@@ -507,6 +507,19 @@ def test_a_client_that_has_used_its_time_of_the_event_loop_waits_for_a_worker(
     assert stepped_server.workers() == 1
 
 
+@pytest.mark.parametrize(("span_seconds", "workers"), [(1000, 1), (0, 0)])
+def test_the_time_of_a_client_is_added_up_for_a_span(
+    stepped_server: SteppedServer, monkeypatch: pytest.MonkeyPatch, span_seconds: int, workers: int
+) -> None:
+    limit(monkeypatch, seconds_of_one=0, span_seconds=span_seconds)
+    stepped_server.come(ip=HONEST)
+    peer = stepped_server.come(ip=ATTACKER)
+    stepped_server.say(peer, request("GET", "/comments?url=/1/"))
+    assert stepped_server.workers() == 0
+    stepped_server.say(peer, request("GET", "/comments?url=/2/"))
+    assert stepped_server.workers() == workers
+
+
 @pytest.mark.parametrize("path", ["/comments?url=/long/&since=0", "/thread?url=/long/"])
 def test_the_event_loop_leaves_lists_of_many_comments_to_a_worker(
     config: Config, fake_world: FakeWorld, path: str

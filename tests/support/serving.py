@@ -32,6 +32,7 @@ LIMITS = {
     "queue_seconds": "QUEUE_SECONDS",
     "turn_seconds": "TURN_SECONDS",
     "seconds_of_one": "SPAN_SECONDS_OF_ONE",
+    "span_seconds": "SPAN_SECONDS",
 }
 # Programs that start the service in another way, for `test_server.Service`.
 PROGRAM = "import resource, sys, commentd, waitress\n{0}\nsys.exit(commentd.main())"
