@@ -335,6 +335,30 @@ def test_a_fault_that_undoes_all_refuses_all_that_were_done(
     assert counts == {0, 8}
 
 
+@contextmanager
+def savepoints_kept(db: sqlite3.Connection) -> Iterator[None]:
+    """SQLite does not go back to any savepoint."""
+
+    def answer(action: int, detail: str | None, *_: object) -> int:
+        is_back = action == sqlite3.SQLITE_SAVEPOINT and detail == "ROLLBACK"
+        return sqlite3.SQLITE_DENY if is_back else sqlite3.SQLITE_OK
+
+    db.set_authorizer(answer)
+    yield
+    db.set_authorizer(None)
+
+
+@on_any_port
+def test_a_refusal_that_cannot_be_undone_alone_undoes_all(
+    app: App, server: SteppedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert done(server, comment_at(0)) == 200
+    writes = [replace(comment_at(number), number=1) for number in range(1, 7)]
+    fault = savepoints_kept(writer(app))  # the sixth is one too many
+    assert send_at_once(app, server, monkeypatch, writes, fault) == [503] * 6
+    assert sql(app, "SELECT content FROM comment") == [("0",)]
+
+
 @on_any_port
 def test_writers_that_find_the_database_locked_are_told_so(
     app: App, server: SteppedServer, monkeypatch: pytest.MonkeyPatch
