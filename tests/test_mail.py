@@ -111,6 +111,7 @@ def test_a_code_arrives_at_a_mail_server_and_verifies(
         assert message["Subject"].startswith(code_in(envelope.content) + " ")
         assert mail_server.secure == [security == "starttls"]
         assert mail_server.logins == ([(b"blog", b"geheim")] if login else [])
+        assert mail_server.goodbyes == 1  # RFC 5321, section 4.1.1.10
         assert outbox(app) == []
         assert visitor.verify(code_in(envelope.content)) == "验证成功"
         form = {"email": "bob@example.com", "nickname": "Bob"}

@@ -62,6 +62,7 @@ class MailServer(Controller):
         self.logins: list[tuple[bytes, bytes]] = []
         self.password = b"geheim"
         self.secure: list[bool] = []
+        self.goodbyes = 0
         super().__init__(
             self,
             hostname="127.0.0.1",
@@ -84,6 +85,10 @@ class MailServer(Controller):
         self.emails.append(envelope)
         self.secure.append(session.ssl is not None)
         return "250 OK"
+
+    async def handle_QUIT(self, server: Any, session: Any, envelope: Any) -> str:
+        self.goodbyes += 1
+        return "221 Bye"
 
 
 @pytest.fixture(scope="session")
