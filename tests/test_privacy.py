@@ -8,6 +8,7 @@ import re
 import socket
 import sqlite3
 import struct
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -318,26 +319,76 @@ def test_erased_texts_leave_a_large_database_file_while_authors_write(
     assert_whole(str(path))
 
 
-def test_erased_texts_leave_a_database_file_as_soon_as_no_other_program_reads_it(
-    app: App, fake_world: FakeWorld, db: sqlite3.Connection
-) -> None:
-    path = Path(inside.database_path(app))
-
-    def left() -> bool:
-        return any(b"secret@" in file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
-
+@pytest.fixture
+def with_secret(app: App, db: sqlite3.Connection) -> Callable[[], bool]:
+    """Rows have moved in the database, and what they held was erased. Whether any file has it."""
     add_comments(db, 900)
     db.execute("UPDATE comment SET email = 'secret@example.com'")
     db.execute("UPDATE comment SET content = hex(zeroblob(id % 7 * 100))")  # rows move
     db.execute("UPDATE comment SET email = '', masked = 1")
-    with closing(sqlite3.connect(path)) as reader:
+    path = Path(inside.database_path(app))
+
+    def is_left() -> bool:
+        return any(b"secret@" in file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+
+    return is_left
+
+
+def test_erased_texts_leave_a_database_file_as_soon_as_no_other_program_reads_it(
+    app: App, fake_world: FakeWorld, with_secret: Callable[[], bool]
+) -> None:
+    with closing(sqlite3.connect(inside.database_path(app))) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM comment").fetchone()
         age(app, fake_world, DAY, ticks=3)
-        assert left()
+        assert with_secret()
     age(app, fake_world, 60, ticks=3)
-    assert not left()
-    assert_whole(str(path))
+    assert not with_secret()
+
+
+def test_erased_texts_leave_a_database_file_though_another_program_writes_in_between(
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection, with_secret: Callable[[], bool]
+) -> None:
+    statements = [""]
+
+    def write_before_the_lock(statement: str) -> None:
+        if statement == "BEGIN IMMEDIATE" and "busy_timeout" in statements[-1]:
+            db.execute("UPDATE page SET views = views + 1")
+        statements.append(statement)
+
+    age(app, fake_world, DAY, ticks=0)
+    inside.writer(app).set_trace_callback(write_before_the_lock)
+    age(app, fake_world, 1, ticks=3)
+    assert db.execute("SELECT views FROM page").fetchall() == [(3,)]
+    assert with_secret()
+    inside.writer(app).set_trace_callback(None)
+    age(app, fake_world, 60, ticks=3)
+    assert not with_secret()
+
+
+def test_erased_texts_leave_a_database_file_though_another_program_reads_in_between(
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection, with_secret: Callable[[], bool]
+) -> None:
+    statements = []
+    with closing(sqlite3.connect(inside.database_path(app))) as reader:
+
+        def read_before_the_wal_is_emptied_again(statement: str) -> None:
+            statements.append(statement)
+            if (
+                statements.count("PRAGMA wal_checkpoint(TRUNCATE)") == 2
+                and not reader.in_transaction
+            ):
+                db.execute("UPDATE page SET views = views + 1")
+                reader.execute("BEGIN")
+                reader.execute("SELECT views FROM page").fetchone()
+
+        inside.writer(app).set_trace_callback(read_before_the_wal_is_emptied_again)
+        age(app, fake_world, DAY)
+        inside.writer(app).set_trace_callback(None)
+        assert reader.in_transaction
+        assert with_secret()
+    age(app, fake_world, 60, ticks=3)
+    assert not with_secret()
 
 
 # Databases that commentd does not make itself, but that an owner may have rewritten.
