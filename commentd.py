@@ -21092,21 +21092,14 @@ class App:
             self.site.places.close()
 
 
-def make_app(
-    config: Config,
-    world: World | None = None,
-    *,
-    clients: Clients | None = None,
-    rounds: int = ROUNDS,
-) -> App:
-    """The whole service as a WSGI application. `clients`: those of the process, which several blogs
-    share. `rounds`: of the password hash, fewer in tests. `OperatorError` or `Unavailable` if the
-    database cannot be served."""
+def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS) -> App:
+    """The whole service as a WSGI application. `rounds`: of the password hash, fewer in tests.
+    `OperatorError` or `Unavailable` if the database cannot be served."""
     world = world or World()
     store = open_store(config, world)
     try:
         store.delete_leftovers()
-        return app_on(store, config, world, clients=clients, rounds=rounds)
+        return app_on(store, config, world, rounds=rounds)
     except BaseException:
         store.close()  # else its lock would refuse the next start
         raise
@@ -21122,14 +21115,7 @@ def open_store(config: Config, world: World) -> Store:
     return Store(path, make_backup)
 
 
-def app_on(
-    store: Store,
-    config: Config,
-    world: World,
-    *,
-    clients: Clients | None = None,
-    rounds: int = ROUNDS,
-) -> App:
+def app_on(store: Store, config: Config, world: World, *, rounds: int = ROUNDS) -> App:
     """The app on an open store."""
     key = config.token_key or store.token_key(world.random_bytes(32).hex())
     places = places_of(config)
@@ -21148,7 +21134,7 @@ def app_on(
         fragment_style=fragment_style(config, images),
         gallery=gallery_of(config),
         images=images,
-        clients=clients or Clients(config.server_trusted_proxy),
+        clients=Clients(config.server_trusted_proxy),
         rounds=rounds,
     )
     return App(with_stored_settings(site, store.changes.of_settings), all_routes())
@@ -29601,7 +29587,6 @@ class BlogsToServe:
         self.arguments = arguments
         self.sites = sites
         self.first = arguments.blogs[0]
-        self.clients = Clients(self.first.config.server_trusted_proxy)
         self.served: list[BlogSettings] = []
         self.apps_of_owner: list[App] = []  # those that `commentd add` made, and the first one
         # The hosts of those that cannot be served, by their files. "" if a host is not known.
@@ -29657,7 +29642,7 @@ class BlogsToServe:
         return beside(others, read_settings(file, as_root=False, is_further=True))
 
     def added_app(self, blog: BlogSettings) -> App:
-        app = make_app(blog.config, clients=self.clients)
+        app = make_app(blog.config)
         if self.is_of_owner(blog):
             others = functools.partial(self.others_of_owner, app)
             app.site = replace(app.site, others_of_owner=others)
