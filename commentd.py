@@ -4548,9 +4548,9 @@ def keep_as(new_name: Path, path: Path) -> None:
         new_name.touch(0o600)
         shutil.copyfile(path, new_name)
         sync(new_name)
-    for suffix in ("-wal", "-shm"):  # still there when the file is damaged or missing
-        with contextlib.suppress(FileNotFoundError):
-            Path(f"{path}{suffix}").rename(f"{new_name}{suffix}")
+    # It is still there when the file is damaged or missing. The -shm SQLite makes anew.
+    with contextlib.suppress(FileNotFoundError):
+        Path(f"{path}-wal").rename(f"{new_name}-wal")
 
 
 def put_wal_into_file(path: Path) -> None:
