@@ -291,8 +291,17 @@ def test_packs_of_waline_and_owo_work_as_they_are(tmp_path: Path) -> None:
         "贴吧": {"type": "image", "container": [{"icon": icon, "text": "微笑"}]},
     }
     (folder / "owo.json").write_text(json.dumps(owo), "utf-8")
-    assert checked(folder) == [("ok", "stickers: 3 (贴吧, B站, tieba)")]
-    expected = {"贴吧": ["贴吧_微笑"], "B站": ["bb_doge"], "tieba": ["tieba_other"]}
+    draw(folder / "qq" / "grin.gif")
+    icon = "https://cdn.example/faces/grin.gif"
+    faces = {"QQ": {"type": "image", "container": [{"icon": icon, "text": "呲牙"}]}}
+    (folder / "qq" / "faces.json").write_text(json.dumps(faces), "utf-8")
+    assert checked(folder) == [("ok", "stickers: 4 (贴吧, B站, QQ, tieba)")]
+    expected = {
+        "贴吧": ["贴吧_微笑"],
+        "B站": ["bb_doge"],
+        "QQ": ["QQ_呲牙"],
+        "tieba": ["tieba_other"],
+    }
     assert packs_of(folder) == expected
 
 
