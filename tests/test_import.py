@@ -973,6 +973,20 @@ def test_an_import_adds_to_the_page_that_is_there(importer: Importer, visitor: V
     assert visitor.listing(url="/a")["total"] == visitor.listing(url="/a/")["total"] == 2
 
 
+def test_an_imported_comment_never_has_the_number_of_one_that_is_gone(
+    importer: Importer, app: App, visitor: Visitor, fake_world: FakeWorld
+) -> None:
+    """A link to that one would lead to it."""
+    posted = visitor.say("hi")
+    gone = posted["comment"]["id"]
+    visitor.delete_json(f"/comments/{gone}", {"edit_token": posted["edit_token"]})
+    fake_world.time += MINUTE
+    app.tick()
+    assert importer.comments == []
+    importer.import_file(waline([ForeignComment("1")]))
+    assert importer.only_comment()["id"] > gone
+
+
 def test_an_import_skips_and_names_a_comment_without_a_page(importer: Importer) -> None:
     for product in ROWS:
         importer.use_database(f"{product}.db")
