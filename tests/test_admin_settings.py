@@ -16,6 +16,7 @@ from support import inside
 from support.admin import OWNER, audit, held, new_owner
 from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
+from support.notifications import EMAIL_TEXTS
 from support.service import BLOG, Start
 from support.service import start as start  # a fixture
 from support.serving import until
@@ -116,6 +117,13 @@ CONTROLS: dict[str, dict[str, Any]] = {
         "text": "yes",
         "default": "yes",
         "choices": ["yes", "no"],
+    },
+    "notify_language": {
+        **PLAIN,
+        "type": "choice",
+        "text": "account",
+        "default": "account",
+        "choices": ["account", *sorted(EMAIL_TEXTS)],
     },
 }
 
