@@ -64,6 +64,28 @@ def test_a_blog_is_added_by_one_command_that_says_what_comes_next(tmp_path: Path
     assert sorted(path.name for path in (tmp_path / "blogs").glob("*.part")) == []
 
 
+def test_an_owner_who_adds_a_blog_reads_what_nginx_and_caddy_need(tmp_path: Path) -> None:
+    write_first(tmp_path)
+    for name in ("nginx", "caddy"):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    _, output, _ = run_here(tmp_path, "add", "b.example", PATH=str(tmp_path / "bin"))
+    steps = output.partition("leads to this machine\n\n")[2]
+    command = re.search(r"\S+ .*example nginx", steps)
+    assert command, output
+    assert steps.startswith(f"""\
+nginx, as root (the file of all blogs is written anew):
+  certbot certonly --nginx -d {B} --deploy-hook "systemctl reload nginx"
+  {command[0]} > /etc/nginx/conf.d/commentd.conf
+  nginx -t && systemctl reload nginx
+
+Caddy: add this to /etc/caddy/Caddyfile, and run systemctl reload caddy:
+  https://{B} {{
+""")
+
+
 def test_settings_that_an_owner_has_for_all_blogs_are_written_for_the_new_one(
     tmp_path: Path,
 ) -> None:
