@@ -377,6 +377,17 @@ def request_by(name: str, client: str, method: str = "GET") -> bytes:
     return request(method, "/x", f"User-Agent: {name}", f"X-Forwarded-For: {client}", body=body)
 
 
+def test_a_connection_of_a_proxy_belongs_to_the_client_it_named_last(
+    recording_server: SteppedServer,
+) -> None:
+    proxy = recording_server.come()
+    for number in range(5):
+        recording_server.say(proxy, request_by("b", f"192.0.2.{number}"))
+        assert recording_server.clients() == 1
+    proxy.close()
+    recording_server.until(lambda: not recording_server.clients())
+
+
 @pytest.mark.parametrize(("method", "most"), [("GET", 1), ("POST", 2)])
 def test_one_client_does_not_hold_all_worker_threads(
     recording_server: SteppedServer, recording_app: RecordingApp, method: str, most: int
