@@ -22004,7 +22004,6 @@ class PageReader(html.parser.HTMLParser):
     def __init__(self, markup: str, *, is_xhtml: bool = False) -> None:
         super().__init__()
         self.is_xhtml = is_xhtml
-        self.elements: list[PageElement] = []
         self.by_name: dict[str, list[PageElement]] = defaultdict(list)
         self.comments: list[str] = []
         self.scripts: list[str] = []  # that stand in the page itself
@@ -22026,7 +22025,6 @@ class PageReader(html.parser.HTMLParser):
         if name not in ELEMENTS_OF_HEAD and not inert_name:
             self.is_in_head = False
         element = PageElement(name, values, parent, inert_name, self.is_in_head, has_slash)
-        self.elements.append(element)
         self.by_name[name].append(element)
         if name not in VOID_ELEMENTS:
             self.open_elements.append(element)
