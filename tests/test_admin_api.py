@@ -571,6 +571,7 @@ def test_a_moderator_reads_all_of_a_comment(ann: Visitor, owner: Visitor, app: A
     lists = {"comments": [answer, guest], "more": False}
     assert found == {**lists, "counts": counts, "filter": learnt, "blogs": []}
     assert queue(owner, comment=1) == {**found, "comments": [guest]}
+    assert queue(owner, comment=99)["comments"] == []
     again = Visitor(app).say("once more", nickname="Lu", email="lu@example.cn")["comment"]["id"]
     assert {c["id"]: c["known"] for c in queue(owner)["comments"]} == {again: 1, 2: 0, 1: 1}
 
