@@ -27,7 +27,7 @@ FIRST = 1_600_000_000  # the time of the first of them: 2020-09-13, 20:26 in Sha
 OLD = [
     {"comment": "龘龘飞龙在天", "nick": "陆知微", "url": "/龙/"},
     {"comment": "A dragon flies, said Ann’s dragonfly", "mail": "wyrm@example.net"},
-    {"comment": "Дракон ЛЕТИТ", "link": "https://drachen.example/"},
+    {"comment": "Дракон ЛЕТИТ", "link": "https://drachen.example/", "ip": "198.51.100.23"},
     {"comment": "Zu Straßburg auf der Schanz"},
     {"comment": '100% "quoted" snake_case [a-z]* 火'},
     {"comment": "🐉🦄🔥"},
@@ -106,6 +106,7 @@ FOUND = {
     "лет": [3],
     "летит дракон": [3],
     "drachen.example": [3],
+    "198.51.100": [3],
     "straß": [4],
     "ßb": [4],
     "_case": [5],
