@@ -431,6 +431,16 @@ def test_visitors_behind_an_unnamed_proxy_share_loose_limits_and_the_log_says_so
     assert lines[0].getMessage().endswith(f"set [server] trusted_proxy = {named}")
 
 
+@pytest.mark.parametrize(
+    "settings", [{"server_trusted_proxy": (proxy,)} for proxy in ("10.0.0.1", "unix")]
+)
+def test_where_a_proxy_is_named_no_other_one_in_the_network_stands_for_many(app: App) -> None:
+    reader = Visitor(app, "172.17.0.1")
+    for number in range(6):
+        headers = {"X-Forwarded-For": f"198.51.100.{number}"}
+        reader.say(f"{number}", headers=headers, status=200 if number < 5 else 429)
+
+
 def test_an_unnamed_proxy_is_noted_once_an_hour_for_the_check(
     app: App, fake_world: FakeWorld
 ) -> None:
