@@ -154,6 +154,17 @@ def test_each_email_has_its_texts(emails: FoundEmails) -> None:
     assert found == TEXTS_OF_EMAILS
 
 
+def test_each_email_is_dark_on_a_dark_page(emails: FoundEmails) -> None:
+    for name, message in emails.items():
+        source = Markup(message).source
+        dark = dict(re.findall(r"^\.(\w+) \{(.+)\}$", source, re.M))
+        for tag, attributes in re.findall(r"<(\w+)([^>]* style=[^>]*)>", source):
+            classes = re.findall(r"\w+", "".join(re.findall(' class="([^"]*)"', attributes)))
+            changed = " ".join(dark[each] for each in classes)
+            assert ("background:" not in attributes) or "background:" in changed, (name, tag)
+            assert (" solid #" not in attributes) or "border-color:" in changed, (name, tag)
+
+
 def test_the_email_of_a_code_shows_it_first_and_little_else(emails: FoundEmails) -> None:
     for name in ("code to register", "code to sign in"):
         message = emails[name]
