@@ -269,13 +269,19 @@ def checked(folder: Path) -> list[tuple[str, str]]:
     return findings("stickers", folder.parent, COMMENTD_STICKERS_FOLDER=str(folder))
 
 
-def packs_of(folder: Path) -> dict[str, list[str]]:
-    """The codes of each pack, as readers are offered them."""
+def offered_packs(folder: Path) -> list[Any]:
+    """As readers are offered them."""
     config = Config(database_path=str(folder.parent / "x.db"), stickers_folder=str(folder))
     with closing(make_app(config)) as app:
         found = Visitor(app).get("/stickers.json", expect_errors=True)
-        packs = found.json["packs"] if found.status_int == 200 else []
-        return {pack["title"]: [each["code"] for each in pack["stickers"]] for pack in packs}
+        packs: list[Any] = found.json["packs"] if found.status_int == 200 else []
+        return packs
+
+
+def packs_of(folder: Path) -> dict[str, list[str]]:
+    """The codes of each pack."""
+    packs = offered_packs(folder)
+    return {pack["title"]: [each["code"] for each in pack["stickers"]] for pack in packs}
 
 
 def test_packs_of_waline_and_owo_work_as_they_are(tmp_path: Path) -> None:
@@ -303,6 +309,32 @@ def test_packs_of_waline_and_owo_work_as_they_are(tmp_path: Path) -> None:
         "tieba": ["tieba_other"],
     }
     assert packs_of(folder) == expected
+
+
+# How Pillow writes a file of each kind.
+KINDS_OF_FILES: dict[str, dict[str, Any]] = {
+    "a.png": {},
+    "b.gif": {},
+    "c.jpg": {},
+    "d.jpg": {"progressive": True, "comment": b"x" * 3000},
+    "e.webp": {"quality": 80},
+    "f.webp": {"lossless": True},
+    "g.webp": {"exif": b"x" * 30},
+}
+
+
+@pytest.mark.parametrize(("width", "height"), [(300, 100), (3000, 1000), (3, 1)])
+def test_a_sticker_of_each_kind_of_file_has_its_shape(
+    tmp_path: Path, width: int, height: int
+) -> None:
+    folder = tmp_path / "packs"
+    for name, how in KINDS_OF_FILES.items():
+        file = folder / "kinds" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (width, height), (0, 128, 128)).save(file, **how)
+    (pack,) = offered_packs(folder)
+    widths = {each["label"]: each["width"] for each in pack["stickers"]}
+    assert widths == dict.fromkeys("abcdefg", 72)
 
 
 BROKEN_DESCRIPTIONS = [
