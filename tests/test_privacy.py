@@ -320,8 +320,8 @@ def test_erased_texts_leave_a_large_database_file_while_authors_write(
 
 
 @pytest.fixture
-def with_secret(app: App, db: sqlite3.Connection) -> Callable[[], bool]:
-    """Rows have moved in the database, and what they held was erased. Whether any file has it."""
+def secret_is_left(app: App, db: sqlite3.Connection) -> Callable[[], bool]:
+    """Tells whether a file still has an erased text: rows that moved left copies of it."""
     add_comments(db, 900)
     db.execute("UPDATE comment SET email = 'secret@example.com'")
     db.execute("UPDATE comment SET content = hex(zeroblob(id % 7 * 100))")  # rows move
@@ -335,19 +335,19 @@ def with_secret(app: App, db: sqlite3.Connection) -> Callable[[], bool]:
 
 
 def test_erased_texts_leave_a_database_file_as_soon_as_no_other_program_reads_it(
-    app: App, fake_world: FakeWorld, with_secret: Callable[[], bool]
+    app: App, fake_world: FakeWorld, secret_is_left: Callable[[], bool]
 ) -> None:
     with closing(sqlite3.connect(inside.database_path(app))) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM comment").fetchone()
         age(app, fake_world, DAY, ticks=3)
-        assert with_secret()
+        assert secret_is_left()
     age(app, fake_world, 60, ticks=3)
-    assert not with_secret()
+    assert not secret_is_left()
 
 
 def test_erased_texts_leave_a_database_file_though_another_program_writes_in_between(
-    app: App, fake_world: FakeWorld, db: sqlite3.Connection, with_secret: Callable[[], bool]
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection, secret_is_left: Callable[[], bool]
 ) -> None:
     statements = [""]
 
@@ -360,14 +360,14 @@ def test_erased_texts_leave_a_database_file_though_another_program_writes_in_bet
     inside.writer(app).set_trace_callback(write_before_the_lock)
     age(app, fake_world, 1, ticks=3)
     assert db.execute("SELECT views FROM page").fetchall() == [(3,)]
-    assert with_secret()
+    assert secret_is_left()
     inside.writer(app).set_trace_callback(None)
     age(app, fake_world, 60, ticks=3)
-    assert not with_secret()
+    assert not secret_is_left()
 
 
 def test_erased_texts_leave_a_database_file_though_another_program_reads_in_between(
-    app: App, fake_world: FakeWorld, db: sqlite3.Connection, with_secret: Callable[[], bool]
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection, secret_is_left: Callable[[], bool]
 ) -> None:
     statements = []
     with closing(sqlite3.connect(inside.database_path(app))) as reader:
@@ -386,9 +386,9 @@ def test_erased_texts_leave_a_database_file_though_another_program_reads_in_betw
         age(app, fake_world, DAY)
         inside.writer(app).set_trace_callback(None)
         assert reader.in_transaction
-        assert with_secret()
+        assert secret_is_left()
     age(app, fake_world, 60, ticks=3)
-    assert not with_secret()
+    assert not secret_is_left()
 
 
 # Databases that commentd does not make itself, but that an owner may have rewritten.
