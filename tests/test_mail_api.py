@@ -470,6 +470,26 @@ def test_a_provider_needs_no_url_where_it_has_one_for_all(config: Config, provid
     assert urls == [USUAL_URLS[provider]]
 
 
+def test_a_request_to_ses_is_signed_for_the_region_of_its_url(config: Config) -> None:
+    signed = []
+
+    def fetch(*asked: Any, **_: Any) -> tuple[int, bytes]:
+        _, _, headers = asked
+        signed.append(headers["authorization"])
+        return 200, b""
+
+    ses = replace(
+        config,
+        mail_provider="ses",
+        mail_user="AKIDEXAMPLE",
+        mail_api_key=KEY,
+        mail_api_url="https://email.eu-west-1.amazonaws.com",
+    )
+    [finding] = check_mail(ses, replace(FakeWorld().world, fetch=fetch), [])
+    assert finding.level.word == "ok"
+    assert "/eu-west-1/ses/aws4_request" in signed[0]
+
+
 @pytest.mark.parametrize("url", ["http://mail.example/", "http:", "http://127.0.0.1.example/"])
 def test_the_key_is_sent_over_tls_alone(url: str) -> None:
     settings = {"mail_provider": "resend", "mail_api_key": KEY, "mail_sender": SENDER}
