@@ -361,6 +361,26 @@ def test_the_demo_begins_with_pages_of_comments_and_a_queue_that_says_why(
         assert inside.sql(demo.app, "SELECT language FROM account") == [(language,)]
 
 
+def test_the_mailbox_of_the_demo_has_the_email_to_its_owner(tmp_path: Path) -> None:
+    with told(tmp_path, "zh") as demo:
+        demo.app.deliver()
+        shown = TestApp(demo.app).get("/demo/mailbox").text
+        [email] = re.findall(r'(?s)<article class="email" (.*?)</article>', shown)
+        assert email.startswith(f"""id="email-1">
+<h2 dir="auto">{demo.story.name} · 演示：3 条新评论</h2>
+<p class="day">收件人：<bdi>owner@blog.example</bdi>""")
+        assert "通过：" in email
+
+
+def test_the_posts_of_the_demo_have_their_texts(tmp_path: Path) -> None:
+    with told(tmp_path, "en") as demo:
+        client = TestApp(demo.app)
+        for post in demo.story.posts:
+            text = client.get(post.path).text.partition("<article>")[2].partition("</article>")[0]
+            assert post.title in text
+            assert "\n<p>" in text
+
+
 def test_each_link_and_file_of_the_demo_opens(tmp_path: Path) -> None:
     with told(tmp_path, "en") as demo:
         client = TestApp(demo.app)
