@@ -42,7 +42,7 @@ class RunningDemo:
         for each in (self.folder, self.temporary):
             each.mkdir(parents=True, exist_ok=True)
         (self.folder / "commentd.ini").write_text("[server]\nlisten = 0.0.0.0:1\n")
-        settings = {**FOREIGN_SETTINGS, "TMPDIR": str(self.temporary), "PYTHONUNBUFFERED": "1"}
+        settings = {**FOREIGN_SETTINGS, "TMPDIR": str(self.temporary), "PYTHONUNBUFFERED": ""}
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, *PROGRAM, "demo"],
