@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from commentd import Arguments, BlogSettings, BlogsToServe, Sites, load_config, make_app
-from support.client import CANARY, COMMENT, PAGE
+from support.client import CANARY, COMMENT, PAGE, registration
 from support.commands import run_here
 from support.database import assert_whole
 from support.service import LOOPS, Service
@@ -333,6 +333,9 @@ def test_a_running_service_takes_a_new_blog_up_at_once(tmp_path: Path, loop: str
         say(service, B, "of b")
         assert contents(service, B) == ["of b"]
         assert contents(service, A) == ["of a"]
+        account = registration("lu@b.example")
+        assert service.ask("POST", "/auth/register", body=account, host=B).status == 200
+        until(lambda: "lu@b.example" in service.output)  # where the email with the code is printed
         (link,) = re.findall(rf"https://{B}/admin#link=(\w+)", output)
         form = {"email": "me@b.example", "nickname": "Me", "password": CANARY, "link": link}
         refused = service.ask("POST", "/admin/claim", body=form, host=A)
