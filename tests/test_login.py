@@ -994,10 +994,13 @@ def test_parameters_that_a_provider_has_in_its_url_stay_there(
 def test_a_provider_that_drips_is_cut_off(
     reader: Reader, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each byte comes within the limit of silence, and the last one never."""
+    """Each byte comes within the limit of silence, and the last one never, even if all is there."""
     inside.set_most_fetch_seconds(monkeypatch, 0.3)
-    provider.raw[DISCOVERY] = itertools.chain([HEAD, b"\r\n"], itertools.repeat(b" ")), 0.05
-    assert "provider_down" in reader.begin(status=200)
+    whole = json.dumps(provider.discovery()).encode()
+    for begun in (b"", whole):
+        pieces = itertools.chain([HEAD, b"\r\n", begun], itertools.repeat(b" "))
+        provider.raw[DISCOVERY] = pieces, 0.05
+        assert "provider_down" in reader.begin(status=200)
 
 
 def test_where_a_provider_is_reached_is_asked_once_an_hour(
