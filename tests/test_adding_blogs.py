@@ -458,6 +458,23 @@ def test_a_blog_whose_database_is_a_copy_is_not_served_until_it_has_a_key_of_its
         assert sites.missing_hosts == set()
 
 
+def test_a_blog_with_the_key_of_another_one_is_not_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An admin of one would be an admin of both."""
+    write_first(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.example", "c.example"):
+        assert run_here(tmp_path, "add", name)[0] == 0
+        with Path(f"blogs/{name}.ini").open("a") as file:
+            file.write(f"[token]\nkey = {CANARY * 4}\n")
+    first = BlogSettings(Path("commentd.ini"), load_config(Path("commentd.ini"), {}))
+    with closing(Sites([])) as sites:
+        BlogsToServe(Arguments(command="serve", blogs=[first]), sites).look()
+    assert [app.site.config.public_host for app in sites.apps] == [A, B]
+    assert "[token] key is the same as in blogs/b.example.ini" in caplog.text
+
+
 def test_a_blog_is_served_as_soon_as_its_named_file_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
