@@ -617,6 +617,17 @@ def test_a_client_reports_five_an_hour_and_twenty_a_day(guest: Guest) -> None:
     Reader(guest.served, "203.0.113.200").report()
 
 
+@LIMITS
+def test_all_clients_together_report_sixty_times_an_hour(guest: Guest) -> None:
+    guest.comment("hi")
+    inside.use_up(guest.served, "all_reports", 59)
+    Reader(guest.served, "203.0.113.1").report()
+    refused = Reader(guest.served, "203.0.113.2").report(status=429)
+    assert refused == {"error": "举报的人太多，请稍后再试", "code": "too_many"}
+    guest.fake_world.time += HOUR
+    Reader(guest.served, "203.0.113.2").report()
+
+
 @named
 def test_moderation_ends_the_reports_of_a_comment(guest: Guest, owner: Reader) -> None:
     for number in (1, 2, 3):
