@@ -666,7 +666,7 @@ def test_no_session_of_an_admin_is_listed_after_a_restore(
 @pytest.fixture
 def folder_of_another_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with a database, of another user if root runs the test."""
-    owner = 1234 if os.geteuid() == 0 else os.geteuid()
+    owner, group = (1234, 1235) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         monkeypatch.chdir(folder)
@@ -674,7 +674,7 @@ def folder_of_another_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         for lock in folder.glob("*-*"):
             lock.unlink()
         for each in (folder, *folder.iterdir()):
-            os.chown(each, owner, -1)
+            os.chown(each, owner, group)
         yield folder
         assert {each.lstat().st_uid for each in folder.rglob("*")} == {owner}
         monkeypatch.undo()
@@ -694,6 +694,8 @@ def test_files_made_by_root_belong_to_the_owner_of_the_folder(folder_of_another_
     assert (code, "Address already in use" in errors) == (1, True)
     for words in (["check"], ["recount"], ["backup"], ["backup", "one.db"], ["restore", "one.db"]):
         assert run_forked(folder_of_another_user, *words)[0] == 0
+    group = folder_of_another_user.stat().st_gid
+    assert {each.lstat().st_gid for each in folder_of_another_user.iterdir()} == {group}
     (folder_of_another_user / "commentd.db").chmod(
         0o444
     )  # as a third user's; SQLite leaves -wal and -shm
