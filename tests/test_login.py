@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -13,7 +14,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import jwt
 import pytest
 
-from commentd import App
+import commentd
+from commentd import App, Config, make_app
 from support import inside
 from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor, stranger
@@ -1065,6 +1067,31 @@ def test_github_names_its_people_by_number_and_by_the_address_they_use(
     assert reader.sign_in(provider, "github")["nickname"] == "Octo"
     github(provider, id=7)
     assert reader.sign_in(provider, "github", nickname="Thief")["code"] == "provider_email"
+
+
+def test_github_without_a_url_in_the_settings_is_github_com(
+    config: Config, provider: Provider, fake_world: FakeWorld
+) -> None:
+    asked = []
+
+    def fetch(url: str, *more: Any, **how: Any) -> tuple[int, bytes]:
+        asked.append(url)
+        at_api = url.replace("https://api.github.com", f"{provider.issuer}/api/v3")
+        return commentd.fetch(at_api.replace("https://github.com", provider.issuer), *more, **how)
+
+    github(provider)
+    usual = replace(section("github", provider, "github"), issuer="")
+    settings = settings_with(provider, provider) | {"login_providers": (usual,)}
+    world = replace(fake_world.world, fetch=fetch)
+    with closing(make_app(replace(config, **settings), world, rounds=1)) as app:
+        reader = Reader(app)
+        assert reader.begin("github").startswith("https://github.com/login/oauth/authorize?")
+        assert reader.sign_in(provider, "github", nickname="Octo")["nickname"] == "Octo"
+    assert asked == [
+        "https://github.com/login/oauth/access_token",
+        "https://api.github.com/user",
+        "https://api.github.com/user/emails",
+    ]
 
 
 @pytest.mark.parametrize(
