@@ -791,6 +791,18 @@ def test_a_template_is_filled_as_its_place_needs(
     assert call.body.decode() == said
 
 
+def test_the_url_of_a_template_may_have_a_query_without_a_path(
+    start_app: StartApp, server: Callable[[str], ChatServer]
+) -> None:
+    chat = server("template")
+    url = f"{chat.url}?x={{text}}"
+    sections = (ChatSettings("a", kind="template", url=url, method="get"),)
+    with start_app(notify_owner=("nobody",), chat_sections=sections) as guest:
+        guest.comment("hi")
+        guest.deliver()
+    assert [call.target for call in chat.calls] == ["/?x=Ann%0A%0Ahi"]
+
+
 # Settings
 
 
