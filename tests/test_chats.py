@@ -1,6 +1,7 @@
 """Chats and push services: what each is sent, held against its documentation, by real HTTP to
 servers that speak as it says; and what happens when one refuses."""
 
+import configparser
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from commentd import ChatSettings, load_config
+from commentd import CHAT_SETTINGS, ChatSettings, load_config
 from support import inside
 from support.chats import SECRET, SERVICES, Answer, Call, ChatServer, answer, chat_server
 from support.client import CANARY
@@ -899,6 +900,44 @@ def test_each_section_is_a_chat_in_the_file_and_in_the_environment(tmp_path: Any
         ("[chat.phone]", "bark", "other"),
         ("[chat.x]", "json", ""),
     ]
+
+
+def test_each_setting_of_a_chat_is_read_from_the_file_and_from_the_environment(
+    tmp_path: Path,
+) -> None:
+    written = {
+        "kind": "Telegram",
+        "url": "https://bot.example/x",
+        "token": "a:B",
+        "to": "-5",
+        "secret": "s",
+        "keyword": "a  word",
+        "interactive": "Polling",
+        "users": "5, 6",
+        "admin": "Ann@Example.com",
+        "method": "PUT",
+        "headers": "X-A: b\nX-C: d",
+        "body": "{text}\n{link}",
+        "success": "ok",
+    }
+    meant = written | {
+        "kind": "telegram",
+        "keyword": "a word",
+        "interactive": "polling",
+        "users": ("5", "6"),
+        "admin": "ann@example.com",
+        "method": "put",
+    }
+    assert [*written] == [*CHAT_SETTINGS]
+    path = tmp_path / "commentd.ini"
+    parser = configparser.ConfigParser(interpolation=None)
+    parser["chat.x"] = written
+    with path.open("w") as file:
+        parser.write(file)
+    path.chmod(0o600)
+    for config in (load_config(path, {}), load_config(None, chat_of(**written))):
+        (chat,) = config.chats
+        assert {name: getattr(chat, name) for name in written} == meant
 
 
 def test_serverchan_and_telegram_know_their_urls_by_the_key() -> None:
