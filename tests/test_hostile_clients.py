@@ -583,6 +583,21 @@ def test_the_event_loop_leaves_a_long_text_to_a_worker(
             assert server.workers() == workers
 
 
+@pytest.mark.parametrize("formula", ["$y$", "```math\nx\n```"])
+@pytest.mark.parametrize(("has_formulas", "workers"), [(False, 0), (True, 1)])
+def test_the_event_loop_leaves_formulas_to_a_worker(
+    config: Config, fake_world: FakeWorld, formula: str, has_formulas: bool, workers: int
+) -> None:
+    how = replace(config, server_listen="127.0.0.1:0", comments_formulas=has_formulas)
+    with (
+        closing(make_app(how, fake_world.world, rounds=1)) as app,
+        closing(SteppedServer(turned(app), fake_world)) as server,
+    ):
+        comment = {**COMMENT, "content": formula}
+        server.say(server.come(ip=HONEST), request("POST", "/comments", body=comment))
+        assert server.workers() == workers
+
+
 def test_a_write_that_waited_too_long_is_refused(
     config: Config, fake_world: FakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
