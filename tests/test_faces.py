@@ -353,9 +353,13 @@ def test_a_guest_without_an_email_address_is_looked_for_nowhere(
     open_blog: OpenBlog, elsewhere: Elsewhere
 ) -> None:
     app = open_blog("gravatar", "qq")
-    Visitor(app).say("hi")
+    visitor = Visitor(app)
+    visitor.say("hi")
     look_up(app)
     assert elsewhere.asked == []
+    visitor.say("hi", email=EMAIL)
+    look_up(app)
+    assert len(elsewhere.asked) == 1
 
 
 def test_services_are_asked_in_their_order_for_what_they_may_know(
