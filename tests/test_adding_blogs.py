@@ -60,6 +60,7 @@ def test_a_blog_is_added_by_one_command_that_says_what_comes_next(tmp_path: Path
     assert settings["server"]["public_url"] == f"https://{B}"
     assert settings["site"]["origins"] == "https://b.example"
     assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
     assert_whole(str(tmp_path / "blogs/b.example.db"))
     assert sorted(path.name for path in (tmp_path / "blogs").glob("*.part")) == []
 
