@@ -618,6 +618,15 @@ def test_a_client_reports_five_an_hour_and_twenty_a_day(guest: Guest) -> None:
 
 
 @LIMITS
+def test_a_client_follows_pages_thirty_times_an_hour(guest: Guest, ann: Reader) -> None:
+    for number in range(30):
+        follow(ann, undo=number % 2 == 1)
+    follow(ann, status=429)
+    guest.fake_world.time += HOUR
+    follow(ann)
+
+
+@LIMITS
 def test_all_clients_together_report_sixty_times_an_hour(guest: Guest) -> None:
     guest.comment("hi")
     inside.use_up(guest.served, "all_reports", 59)
