@@ -38,6 +38,13 @@ def reactions(visitor: Visitor, page_url: str = PAGE) -> Any:
     return visitor.get("/comments", {"url": page_url}).json["reactions"]
 
 
+def test_a_reaction_to_a_new_page_counts_on_the_limit_of_those(app: App, visitor: Visitor) -> None:
+    inside.use_up(app, "all_new_pages", 299)
+    react(visitor, page_url="/new/")
+    react(visitor, page_url="/newer/", status=429)
+    react(visitor, page_url="/new/", emoji=PARTY)
+
+
 def test_a_visitor_reacts_once_with_each_emoji_and_may_take_it_back(visitor: Visitor) -> None:
     for emoji in (THUMB, PARTY):
         for undo, count in [(True, 0), (False, 1), (False, 1), (True, 0), (False, 1)]:
