@@ -379,6 +379,15 @@ def test_an_admin_signs_in_with_the_password_and_not_with_a_code(
     assert refused_code(stranger(app, 1), form) == "code_wrong", "blocked since it was sent"
 
 
+def test_a_client_asks_for_five_codes_an_hour(visitor: Visitor, fake_world: FakeWorld) -> None:
+    forms = [{"email": f"{number}@example.com", "captcha_token": "x"} for number in range(7)]
+    for form in forms[:5]:
+        visitor.post_json("/auth/code", form)
+    visitor.post_json("/auth/code", forms[5], status=429)
+    fake_world.time += 3600
+    visitor.post_json("/auth/code", forms[6])
+
+
 def test_asking_for_a_code_gives_the_same_response_for_every_email_address(
     app: App, ann: Visitor, fake_world: FakeWorld, hashes: list[int]
 ) -> None:
