@@ -28168,12 +28168,11 @@ class Connection(HTTPChannel):  # type: ignore[misc]
         if excess:
             excess.handle_close()
 
-    def received(self, data: bytes) -> bool:
-        is_open = bool(super().received(data))
+    def received(self, data: bytes) -> None:
+        super().received(data)
         requests = [*self.requests]  # a worker may be done with them already
         if requests:
             self.join_client_of(requests[0])
-        return is_open
 
     def join_client_of(self, parsed: ParsedRequest) -> None:
         """A proxy tells whose connection this is only with a request."""
@@ -28243,18 +28242,17 @@ class FastConnection(Connection):
             self.bytes_ahead = b""
             self.received(data)
 
-    def received(self, data: bytes) -> bool:
+    def received(self, data: bytes) -> None:
         """Takes one request out of the data, and responds from the cache or lets it begin."""
         if self.will_close or self.close_when_flushed:
-            return False
+            return
         get = None if self.request else raw_get(data)
         known = self.loop.cache.known_get(get, self.addr[0]) if get else None
         if known and self.send_cached(known):
-            return True
+            return
         self.parse(data)
         if self.requests:  # it has arrived whole
             self.begin(get, known)
-        return True
 
     def begin(self, get: RawGet | None, known: KnownGet | None) -> None:
         """Responds from the cache if such headers came for the first time, else queues the
