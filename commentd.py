@@ -4772,8 +4772,8 @@ class Turns:
         self.holder: int | None = None  # the thread that has the lock
         self.waiting: deque[Turn] = deque()
 
-    def acquire(self, timeout: float = -1) -> bool:
-        """Does what `acquire` of a lock does."""
+    def acquire(self, timeout: float) -> bool:
+        """Does what `acquire` of a lock does. -1 waits for as long as it takes."""
         thread = threading.get_ident()
         with self.lock:
             if self.holder is None:

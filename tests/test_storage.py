@@ -158,7 +158,7 @@ def send_at_once(
 
 def test_a_thread_that_waits_no_longer_for_its_turn_does_not_get_it() -> None:
     turns = Turns()
-    assert turns.acquire()
+    assert turns.acquire(timeout=0)
     with ThreadPoolExecutor() as threads:
         assert threads.submit(turns.acquire, timeout=0.01).result() is False
         turns.release()
@@ -179,7 +179,7 @@ def test_a_turn_that_comes_when_the_wait_has_just_ended_is_taken(
             monkeypatch.setattr(turns, "lock", overtaken())
         yield
 
-    assert turns.acquire()
+    assert turns.acquire(timeout=0)
     monkeypatch.setattr(turns, "lock", overtaken())
     assert turns.acquire(timeout=0) is True
     turns.release()

@@ -429,7 +429,7 @@ def writers_held(app: App, patch: pytest.MonkeyPatch) -> Iterator[None]:
     """Who wants to write meanwhile has to wait, however long."""
     patch.setattr(commentd, "LOCK_SECONDS", PATIENCE)
     turns = app.site.store.turns
-    turns.acquire()
+    turns.acquire(timeout=-1)
     try:
         yield
     finally:
