@@ -545,7 +545,7 @@ PROXIES = [
     ),
     Mistake(
         f"a cache has {EMBED} of another version of commentd: purge it there",
-        way=changed(inspected.of_another_version, "/embed.js"),
+        way=inspected.by_a_cache_for_each_origin,
     ),
     Mistake(
         "a proxy adds Cross-Origin-Resource-Policy, with which browsers refuse the script: delete "

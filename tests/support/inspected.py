@@ -278,6 +278,13 @@ def of_another_version(sent: Sent) -> Sent:
     return replace(sent, body=before + marker + b"00000000" + after[8:])
 
 
+def by_a_cache_for_each_origin(asked: Asked, pass_on: PassOn) -> Sent:
+    """It heeds Vary, and has the script of a former version for tags, which name no origin."""
+    sent = honest(asked, pass_on)
+    is_for_tag = asked.path == "/embed.js" and "origin" not in asked.headers
+    return of_another_version(sent) if is_for_tag else sent
+
+
 def same_origin_only(sent: Sent) -> Sent:
     name = "cross-origin-resource-policy"
     return sent.without(name).with_header(name, "same-origin")
