@@ -490,6 +490,13 @@ ADDRESSES = [
         url=f"{WWW}/2026/hello/",
         settings={"COMMENTD_SITE_ORIGINS": f"{BLOG}, {WWW}"},
     ),
+    Mistake(
+        f"browsers refuse the comments: add {BLOG} to [site] origins",
+        pages={f"{WWW}/2026/hello/": moved(POST)},
+        url=f"{WWW}/2026/hello/",
+        settings={"COMMENTD_SITE_ORIGINS": f"http://{BLOG.removeprefix('https://')}"},
+        name="to the https of an origin",
+    ),
 ]
 
 CHALLENGE = Sent(403).with_header("cf-mitigated", "challenge")
