@@ -4548,7 +4548,7 @@ def keep_as(new_name: Path, path: Path) -> None:
         new_name.touch(0o600)
         shutil.copyfile(path, new_name)
         sync(new_name)
-    # It is still there when the file is damaged or missing. The -shm SQLite makes anew.
+    # The -wal is still there when the file is damaged or missing. The -shm SQLite makes anew.
     with contextlib.suppress(FileNotFoundError):
         Path(f"{path}-wal").rename(f"{new_name}-wal")
 
