@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -27,6 +27,7 @@ from commentd import (
     SETTINGS,
     App,
     Config,
+    World,
     __version__,
     check_mail,
     make_app,
@@ -395,6 +396,25 @@ def test_check_says_to_send_by_https_where_no_port_of_a_mail_server_is_reached(
     assert f"port {silent.port} with security = starttls says nothing" in found
     blocks = "does not respond: it is probably blocked"
     assert f"port {blocked} with security = tls {blocks}" in found
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(errno.ENETUNREACH, "Network is unreachable"), (errno.EHOSTUNREACH, "No route to host")],
+)
+def test_check_says_to_send_by_https_where_no_network_leads_to_a_mail_server(
+    number: int, said: str
+) -> None:
+    def fail(server: object) -> NoReturn:
+        raise OSError(number, said)
+
+    world = World(try_login=fail, offers_login=fail)
+    config = Config(mail_host="mail.example", mail_sender="blog@blog.example")
+    fault, *ports = check_mail(config, world, [])
+    assert "if its host blocks SMTP, set [mail] provider" in fault.hint
+    assert len(ports) == 4
+    faults = {port.text.partition(" does not work: ")[2] for port in ports}
+    assert faults == {f"[Errno {number}] {said} (OSError)"}
 
 
 def test_check_tries_port_25_without_tls_on_the_same_machine_alone(
