@@ -372,6 +372,31 @@ def test_the_mailbox_of_the_demo_has_the_email_to_its_owner(tmp_path: Path) -> N
         assert "通过：" in email
 
 
+def test_the_admin_page_of_the_demo_says_what_is_set_there(tmp_path: Path) -> None:
+    with told(tmp_path, "en") as demo:
+        client = TestApp(demo.app)
+        client.authorization = ("Bearer", token_of_owner(demo.app))
+        settings = client.get("/admin/settings").json["settings"]
+        changed = {
+            f"{each['section']}.{each['key']}": each["value"]
+            for each in settings
+            if each["changed"]
+        }
+        assert changed == {
+            "server.listen": "127.0.0.1:8088",
+            "server.public_url": "http://127.0.0.1:8088",
+            "database.path": str(tmp_path / "commentd.db"),
+            "site.origins": "http://127.0.0.1:8088",
+            "site.name": f"{demo.story.name} · Demo",
+            "mail.host": "localhost",
+            "mail.sender": "comments@blog.example",
+            "moderation.hold": "links",
+            "moderation.words": "casino, 博彩",
+            "privacy.count_countries": "yes",
+            "backup.every": "0",
+        }
+
+
 def test_the_posts_of_the_demo_have_their_texts(tmp_path: Path) -> None:
     with told(tmp_path, "en") as demo:
         client = TestApp(demo.app)
