@@ -161,6 +161,7 @@ def test_the_holder_of_an_email_address_says_that_they_wrote_a_comment(
     assert done.title == "Thank you. This comment is yours."
     assert done.next == ("View comments", BLOG + PAGE)
     assert roles(guest) == {"Two lines\n\nof hers": (1, "user")}
+    assert guest.sql("SELECT action, subject FROM audit") == [("mine", "1")]
     assert guest.press(no).title == "Thank you. This comment is yours."  # there is no way back
     assert ann.get("/me").json["comments"] == 1
     ann.delete_json("/comments/1", {})
