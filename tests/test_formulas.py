@@ -345,14 +345,14 @@ def test_earlier_comments_have_tables_once_they_are_wanted(
         Visitor(app).say("a|b")
         assert "<table" not in str(Visitor(app).listing())
     caplog.clear()
-    for _ in range(2):
-        wanted = replace(config, comments_tables=True)
+    for has_tables in (True, True, False, False):
+        wanted = replace(config, comments_tables=has_tables)
         with closing(make_app(wanted, fake_world.world, rounds=1)) as app:
             app.tick()
             shown = [each["html"] for each in Visitor(app).listing()["comments"]]
-            assert ["<table" in each for each in shown] == [False, True]
+            assert ["<table" in each for each in shown] == [False, has_tables]
     anew = [message for message in caplog.messages if "rendered anew" in message]
-    assert anew == ["1 comments were rendered anew, as [comments] wants it"]
+    assert anew == ["1 comments were rendered anew, as [comments] wants it"] * 2
 
 
 def test_an_import_leaves_formulas_to_the_service(
