@@ -259,6 +259,16 @@ def traces(path: Path, texts: set[str]) -> set[str]:
     return {text for text in texts if any(text.encode() in piece for piece in pieces)}
 
 
+def test_a_masked_ip_address_leaves_the_files_at_once(app: App, fake_world: FakeWorld) -> None:
+    """It does not wait for the look of a day through the file, which was an hour ago."""
+    path = Path(inside.database_path(app))
+    Visitor(app, ip="145.133.100.200").say()
+    age(app, fake_world, 30 * DAY - HOUR)
+    assert traces(path, {"145.133.100.200"})
+    age(app, fake_world, HOUR + 60, ticks=2)
+    assert not traces(path, {"145.133.100.200"})
+
+
 @pytest.mark.slow
 @NO_LIMITS
 def test_a_stop_leaves_no_byte_of_a_masked_ip_address(
