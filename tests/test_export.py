@@ -27,6 +27,8 @@ from commentd import (
     GENERATORS,
     App,
     Config,
+    Export,
+    Store,
     bare_content,
     is_blank,
     make_app,
@@ -34,6 +36,7 @@ from commentd import (
     page_name,
     proper_nickname,
 )
+from support import inside
 from support.client import CANARY, Visitor
 from support.commands import PROGRAM, run_here
 from support.database import assert_whole, dump, tables_in
@@ -853,6 +856,19 @@ def test_an_export_of_ten_times_the_comments_takes_as_much_memory(tmp_path: Path
         # A list of all comments would take more than what is exported of them.
         assert most - peak < (larger - smaller) / 2, name
         peak = most
+
+
+def test_an_export_is_of_one_moment(app: App, visitor: Visitor) -> None:
+    """Otherwise comments could come without their pages."""
+    visitor.say(page_url="/a/")
+    path = Path(inside.database_path(app))
+    with closing(Store(path, as_command=True)) as store:
+        parts = EXPORTERS["commentd"].write(Export(store, Config(), emails=True))
+        first = [next(parts), next(parts)]
+        visitor.say(page_url="/b/")
+        exported = json.loads("".join(map(str, [*first, *parts])))
+    assert [page["page_key"] for page in exported["pages"]] == ["/a"]
+    assert [comment["page_key"] for comment in exported["comments"]] == ["/a"]
 
 
 def test_an_export_changes_nothing(used_installation: Installation) -> None:
