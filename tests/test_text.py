@@ -225,6 +225,8 @@ SAME_PAGES: dict[str, list[str]] = {
         "/?utm_source=a#/post/1?id=章节",
         "/#/post/1?id=%E7%AB%A0",
     ],
+    "/box": ["/box/", "/box/index.html"],
+    "/#/box": ["/#/box/", "/#/box//"],
     "/docs": ["/docs/#/", "/docs#/", "/docs/#/?id=top", "/docs/index.html#/"],
     "/#/post?id=7": ["/#/post?id=7", "/#/post/?id=7", "#/post?id=7"],
     "/#/post?id=65f0c0ffee0123456789abcd": ["/#/post/?id=65f0c0ffee0123456789abcd"],
@@ -661,7 +663,7 @@ ALIKE = {
 def test_nicknames_that_look_alike_count_as_the_same() -> None:
     for admin, names in ALIKE.items():
         assert [name for name in names if not looks_like(name, admin)] == []
-    for other in ("Boss5", "Boss2", "Bobby", "Bossa", "Bosse", "Boss and friends"):
+    for other in ("Boss5", "Boss2", "Bobby", "Bossa", "Bosse", "Boss and friends", "The Boss"):
         assert not looks_like(other, "Boss"), other
     for other in ("admin", "admin10", "admin1000", "badmin100", "管理员", "..."):
         assert not looks_like(other, "admin100")
