@@ -509,3 +509,8 @@ def test_a_provider_needs_the_urls_of_service_and_blog(path: Path) -> None:
 def test_a_provider_on_this_machine_needs_no_tls(path: Path, host: str) -> None:
     config = load(path, PUBLIC + OWN.replace("https://id.example", f"http://{host}"))
     assert config.login_providers[0].issuer == f"http://{host}/realm/"
+
+
+def test_the_host_of_a_provider_may_be_written_in_chinese(path: Path) -> None:
+    config = load(path, PUBLIC + OWN.replace("id.example", "登录.example"))
+    assert config.login_providers[0].issuer == "https://xn--w2t382c.example/realm/"
