@@ -323,9 +323,12 @@ KINDS_OF_FILES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("width", "height"), [(300, 100), (3000, 1000), (3, 1)])
+@pytest.mark.parametrize(
+    ("width", "height", "shown"),
+    [(300, 100, 72), (3000, 1000, 72), (3, 1, 72), (600, 100, 144), (700, 100, 144), (1, 100, 1)],
+)
 def test_a_sticker_of_each_kind_of_file_has_its_shape(
-    tmp_path: Path, width: int, height: int
+    tmp_path: Path, width: int, height: int, shown: int
 ) -> None:
     folder = tmp_path / "packs"
     for name, how in KINDS_OF_FILES.items():
@@ -334,7 +337,7 @@ def test_a_sticker_of_each_kind_of_file_has_its_shape(
         Image.new("RGB", (width, height), (0, 128, 128)).save(file, **how)
     (pack,) = offered_packs(folder)
     widths = {each["label"]: each["width"] for each in pack["stickers"]}
-    assert widths == dict.fromkeys("abcdefg", 72)
+    assert widths == dict.fromkeys("abcdefg", shown)
 
 
 BROKEN_DESCRIPTIONS = [
