@@ -523,6 +523,17 @@ def test_a_reader_takes_a_picture_later_and_removes_it(
     Visitor(app).get(f"/pictures/{again}", status=404)
 
 
+def test_no_picture_comes_once_the_owner_has_turned_them_off(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    ann = signed_in(app, reader.sign_in(provider, nickname="Ann")["token"])
+    voucher = voucher_of(app, provider)
+    inside.set_settings(app, comments_pictures=False)
+    refused = ann.post_json("/me/picture", voucher, status=409)
+    assert refused.json["code"] == "provider_no_picture"
+    assert fetched(provider) == 0
+
+
 def test_a_picture_comes_with_an_identity_that_joins_an_account(
     app: App, reader: Reader, provider: Provider
 ) -> None:
