@@ -16,6 +16,7 @@ from support.admin import block, moderate
 from support.client import CANARY, PAGE, Visitor
 from support.comments import SHOWN
 from support.database import assert_whole
+from support.emails import Markup
 from support.mail import NEWS_HEADERS, UNSUBSCRIBE
 from support.notifications import (
     ANN,
@@ -328,6 +329,7 @@ def test_a_follower_gets_an_email_about_new_comments(guest: Guest, ann: Reader) 
     assert message["Subject"] == f"New comment by “Bob” on “{PAGE}”"
     assert sorted(message.keys()) == sorted([*NEWS_HEADERS, *UNSUBSCRIBE])
     assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+    assert Markup(message).preview.strip() == "Hello there"
     assert words_of(stop)["do"] == "unfollow"
     assert ANN not in stop
     assert follow(ann, undo=True) == {"success": True, "following": False}

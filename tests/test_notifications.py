@@ -806,6 +806,7 @@ def test_an_author_with_an_account_gets_an_email_about_a_reply_at_once(
         f"No more emails about this page: {stop}\nNo more emails at all: {stop_all}\n"
     )
     assert message["Subject"] == f"“Bob” replied to you on “{PAGE}”"
+    assert Markup(message).preview.strip() == "Because."
     assert sorted(message.keys()) == sorted([*NEWS_HEADERS, *UNSUBSCRIBE])
     assert message["List-Unsubscribe"] == f"<{stop}>"
     assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
@@ -1119,6 +1120,7 @@ def test_unsubscribing_can_be_undone(guest: Guest, reply_email: str) -> None:
         assert pages_told() == pages
         done = guest.press(link)
         assert done.button == "Undo"
+        assert done.next == ("View comments", f"{BLOG}/one/")
         guest.press(done.action)
         assert pages_told() == ["/one/", "/two/"]
     # To undo one of two leaves the other.
