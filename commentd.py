@@ -13551,7 +13551,6 @@ def send(site: Site, message: Message) -> None:
                     rest = failure.rest or min(pause_after(pace.failures), MINUTE)
                     pace.failures += 1
                     pace.rests_until = now + rest
-                    store.delay_message(message.id, min(now + rest, message.expires_at))
     else:
         if message.is_for_chat:
             site.chat_paces[message.recipient].failures = 0
