@@ -469,6 +469,7 @@ def test_a_comment_can_wait_for_the_holder_of_its_email_address(
     guest.press(link_to("mine", guest.texts(ANN)[0]))
     shown = roles(guest)
     assert (shown["by a reader"], shown["by a guest"]) == ((1, "user"), (None, ""))
+    assert {each["held"] for each in queue(owner, status="visible")["comments"]} == {""}
 
 
 @hold_email
