@@ -352,7 +352,7 @@ BROKEN_DESCRIPTIONS = [
     '{"a": 7}',
     '{"name": "half \\ud800", "type": "png", "items": ["x"]}',
     "[" * 100_000,
-    " " * 1_100_000,
+    '{"name": "x", "type": "png", "items": ["hello"]}' + " " * 1_000_000,
 ]
 
 
