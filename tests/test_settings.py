@@ -72,7 +72,7 @@ GOOD: list[tuple[str, str, Any]] = [
     ("site_origins", "https://Straße.example/a?b#c", ("https://xn--strae-oqa.example",)),
     ("site_origins", "\"https://a.example\", 'http://b/'", ("https://a.example", "http://b")),
     ("site_origins", "https://ann.github.io/blog/", ("https://ann.github.io",)),
-    ("server_public_url", "HTTPS://评论.cn/under/", "https://xn--md3ata.cn/under"),
+    ("server_public_url", "HTTPS://评论.cn/Under/", "https://xn--md3ata.cn/Under"),
     ("server_public_url", "“https://c.example”", "https://c.example"),
     ("server_listen", "127.0.0.1：8080", "127.0.0.1:8080"),
     ("server_listen", "http://127.0.0.1:8080/", "127.0.0.1:8080"),
