@@ -173,6 +173,9 @@ def test_comments_of_a_new_blog_are_at_the_url_that_is_named(tmp_path: Path) -> 
     settings = settings_in(tmp_path / "blogs/b.example.ini")
     assert settings["server"]["public_url"] == "https://b.example/talk"
     assert "https://b.example/talk/admin#link=" in output
+    lines = "nginx: put the lines that this command prints where they say:\n  "
+    assert re.search(rf"\n{lines}\S+ .*example nginx\n\n", output)
+    assert "certbot" not in output
 
 
 def test_a_service_on_the_own_network_keeps_scheme_and_port(tmp_path: Path) -> None:
