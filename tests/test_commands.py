@@ -230,6 +230,13 @@ def test_a_command_whose_pipe_is_closed_ends_without_a_word(tmp_path: Path, word
     assert (done.returncode, done.stderr) == (1, b"")
 
 
+def test_an_import_of_a_missing_file_is_refused_and_makes_no_database(tmp_path: Path) -> None:
+    for words in ([], ["--dry-run"]):
+        missing = "commentd: none.json: there is no such file\n"
+        assert run_here(tmp_path, "import", "none.json", *words) == (1, "", missing)
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_an_import_names_a_new_database_and_missing_settings(tmp_path: Path) -> None:
     record = {"_id": 1, "comment": "hi", "url": "/", "created": 1_790_000_000_000}
     (tmp_path / "file").write_text(json.dumps(record))
