@@ -222,6 +222,18 @@ def test_a_backup_that_can_not_be_made_is_refused_in_a_sentence(tmp_path: Path) 
         assert files(tmp_path) == before, words
 
 
+@pytest.mark.usefixtures("no_lock_wait")
+def test_a_database_that_another_program_holds_is_not_backed_up(tmp_path: Path) -> None:
+    path = tmp_path / "commentd.db"
+    make_database(path, "x", 1)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode = DELETE")
+        other.execute("BEGIN IMMEDIATE")
+        error = f"commentd: {path} can't be read: database is locked\n"
+        assert run_here(tmp_path, "backup") == (1, "", error)
+    assert [*tmp_path.glob("backups/*")] == []
+
+
 # Kept by the service itself
 
 
