@@ -88,6 +88,17 @@ def test_lists_and_counts_are_not_limited(app: App) -> None:
         client.get(path, {"url": PAGE}, status=200)
 
 
+def test_a_wrong_choice_is_refused_with_the_choices_that_there_are(visitor: Visitor) -> None:
+    there_are = "参数 sort 必须是 newest、oldest、likes 之一"
+    too_long = "参数 sort 不能超过 64 个字符"
+    for sort, text, code in (
+        ("x" * 64, there_are, "sort_invalid"),
+        ("x" * 65, too_long, "sort_too_long"),
+    ):
+        refused = visitor.get("/comments", {"url": PAGE, "sort": sort}, status=400).json
+        assert refused == {"error": text, "code": code}
+
+
 def test_one_to_a_hundred_pages_are_counted_at_once(visitor: Visitor) -> None:
     paths = [f"/{number}/" for number in range(101)]
     counted = visitor.get("/pages", {"url": paths[:100]}).json["pages"]
