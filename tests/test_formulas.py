@@ -195,6 +195,12 @@ def test_a_table_whose_rows_have_too_many_cells_is_text() -> None:
     assert safe_html(even, TABLES).count("<td>") == 2
 
 
+def test_a_table_is_shown_once_with_and_without_bars_at_the_ends_of_its_lines() -> None:
+    markup = safe_html("| a | b |\n|---|---|\n| 1 | 2 |\n\nc", TABLES)
+    assert (markup.count("<table"), markup.count("<td>1</td>"), markup.count("<p>")) == (1, 1, 1)
+    assert safe_html("a | b\n---|---\n1 | 2\n\nc", TABLES) == markup
+
+
 @pytest.mark.parametrize("start", ["", "> ", "- "], ids=["text", "quote", "list"])
 def test_a_table_that_is_none_is_read_once(start: str, monkeypatch: pytest.MonkeyPatch) -> None:
     read = 0
