@@ -22,8 +22,8 @@ from support.captcha import CONTINUE, HOST, KINDS, ORIGIN, SECRET, SITE_KEY, Sit
 from support.client import CANARY, PAGE, Visitor
 from support.comments import at_once
 from support.mail import certificates as certificates  # a fixture
-from support.service import services
-from support.serving import until
+from support.service import request, services
+from support.serving import RunningServer, next_response, until
 from support.world import FakeWorld
 
 DAY = 86400
@@ -531,6 +531,22 @@ def test_a_slow_captcha_provider_keeps_nobody_from_a_password(
         with inside.seats_taken(app, 8):
             assert not asked.done(), "no seat for hashing is taken while the provider is asked"
     assert asked.result().status_int == {"/auth/login": 401, "/auth/register": 200}[path]
+
+
+def test_a_slow_captcha_provider_keeps_nobody_from_reading(
+    app: App, siteverify: Siteverify
+) -> None:
+    siteverify.gate.clear()
+    body = BODIES["/comments"] | {"captcha_token": siteverify.issue()}
+    with closing(RunningServer(app, fast=True)) as server, ExitStack() as answering:
+        answering.callback(siteverify.gate.set)
+        writer, reader = server.connect(), server.connect()
+        writer.sendall(request("POST", "/comments", body=body))
+        until(lambda: len(siteverify.asked) == 1)
+        reader.sendall(request("GET", f"/comments?url={PAGE}"))
+        assert next_response(reader).startswith(b"HTTP/1.1 200 OK\r\n")
+        siteverify.gate.set()
+        assert b'"status":"visible"' in next_response(writer), "the provider was asked in vain"
 
 
 # Order
