@@ -65,14 +65,20 @@ def test_a_blog_is_added_by_one_command_that_says_what_comes_next(tmp_path: Path
     assert sorted(path.name for path in (tmp_path / "blogs").glob("*.part")) == []
 
 
-def test_an_owner_who_adds_a_blog_reads_what_nginx_and_caddy_need(tmp_path: Path) -> None:
-    write_first(tmp_path)
+def added_beside_proxies(folder: Path, *words: str) -> tuple[int, str]:
+    """`add` on a machine with nginx and Caddy: the exit code, and what it says."""
     for name in ("nginx", "caddy"):
-        program = tmp_path / "bin" / name
+        program = folder / "bin" / name
         program.parent.mkdir(exist_ok=True)
         program.write_text("#!/bin/sh\n")
         program.chmod(0o755)
-    _, output, _ = run_here(tmp_path, "add", "b.example", PATH=str(tmp_path / "bin"))
+    code, output, _ = run_here(folder, "add", *words, PATH=str(folder / "bin"))
+    return code, output
+
+
+def test_an_owner_who_adds_a_blog_reads_what_nginx_and_caddy_need(tmp_path: Path) -> None:
+    write_first(tmp_path)
+    _, output = added_beside_proxies(tmp_path, "b.example")
     steps = output.partition("leads to this machine\n\n")[2]
     command = re.search(r"\S+ .*example nginx", steps)
     assert command, output
@@ -168,7 +174,8 @@ def test_a_blog_is_named_as_owners_write_it(tmp_path: Path, spelling: str) -> No
 
 def test_comments_of_a_new_blog_are_at_the_url_that_is_named(tmp_path: Path) -> None:
     write_first(tmp_path)
-    code, output, _ = run_here(tmp_path, "add", "b.example", "--url", "https://b.example/talk/")
+    url = "https://b.example/talk/"
+    code, output = added_beside_proxies(tmp_path, "b.example", "--url", url)
     assert code == 0
     settings = settings_in(tmp_path / "blogs/b.example.ini")
     assert settings["server"]["public_url"] == "https://b.example/talk"
