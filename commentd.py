@@ -22387,7 +22387,6 @@ def check_tags(page: BlogPage, inspection: Inspection) -> Iterator[Finding]:
     tags = tags_on(page)
     if not tags:
         yield missing_tag(page, inspection)
-        return
     for tag in tags:
         yield from check_element_of_tag(tag)
         yield from check_delay(tag, page)
