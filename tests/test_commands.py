@@ -248,6 +248,17 @@ def test_an_import_names_a_new_database_and_missing_settings(tmp_path: Path) -> 
     assert "new one" not in run_here(tmp_path, "import", "file")[1]
 
 
+@pytest.mark.slow
+def test_a_terminal_gets_escapes_for_what_it_cannot_show(tmp_path: Path) -> None:
+    folder = tmp_path / "博客"
+    folder.mkdir()
+    record = {"_id": 1, "comment": "hi", "url": "/", "created": 1_790_000_000_000}
+    (folder / "file").write_text(json.dumps(record))
+    code, text, errors = run(folder, "import", "file", PYTHONIOENCODING="ascii")
+    assert (code, errors) == (0, "")
+    assert rf"{tmp_path}/\u535a\u5ba2/commentd.db" in text
+
+
 def test_each_wrong_setting_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "commentd.ini").write_text(f"[mail]\nhots = x\npassword {CANARY}\n")
     code, text, errors = run_here(tmp_path, COMMENTD_SITE_DEMO="x")
