@@ -568,33 +568,30 @@ def test_the_event_loop_leaves_what_may_be_a_long_list_to_a_worker(
         assert stepped_server.workers() == workers
 
 
-def test_the_event_loop_leaves_a_long_text_to_a_worker(
-    config: Config, fake_world: FakeWorld
+FORMULAS = {"comments_formulas": True}
+
+
+@pytest.mark.parametrize(
+    ("settings", "text", "workers"),
+    [
+        ({"comments_max_length": 3000}, "x" * 2000, 0),
+        ({"comments_max_length": 3000}, "x" * 2001, 1),
+        ({}, "$y$", 0),
+        (FORMULAS, "$y$", 1),
+        ({}, "```math\nx\n```", 0),
+        (FORMULAS, "```math\nx\n```", 1),
+    ],
+)
+def test_the_event_loop_leaves_a_text_that_takes_long_to_a_worker(
+    config: Config, fake_world: FakeWorld, settings: dict[str, Any], text: str, workers: int
 ) -> None:
-    how = replace(config, server_listen="127.0.0.1:0", comments_max_length=3000)
+    how = replace(config, server_listen="127.0.0.1:0", **settings)
     with (
         closing(make_app(how, fake_world.world, rounds=1)) as app,
         closing(SteppedServer(turned(app), fake_world)) as server,
     ):
-        writer = server.come(ip=HONEST)
-        for length, workers in ((2000, 0), (2001, 1)):
-            comment = {**COMMENT, "content": "x" * length}
-            server.say(writer, request("POST", "/comments", body=comment))
-            assert server.workers() == workers
-
-
-@pytest.mark.parametrize("formula", ["$y$", "```math\nx\n```"])
-@pytest.mark.parametrize(("has_formulas", "workers"), [(False, 0), (True, 1)])
-def test_the_event_loop_leaves_formulas_to_a_worker(
-    config: Config, fake_world: FakeWorld, formula: str, has_formulas: bool, workers: int
-) -> None:
-    how = replace(config, server_listen="127.0.0.1:0", comments_formulas=has_formulas)
-    with (
-        closing(make_app(how, fake_world.world, rounds=1)) as app,
-        closing(SteppedServer(turned(app), fake_world)) as server,
-    ):
-        comment = {**COMMENT, "content": formula}
-        server.say(server.come(ip=HONEST), request("POST", "/comments", body=comment))
+        body = {**COMMENT, "content": text}
+        server.say(server.come(ip=HONEST), request("POST", "/comments", body=body))
         assert server.workers() == workers
 
 
