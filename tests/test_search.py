@@ -16,7 +16,7 @@ from support import inside
 from support.admin import OWNER, ids, new_owner, queue
 from support.client import Visitor
 from support.commands import run_here
-from support.database import assert_indexed
+from support.database import assert_indexed, raw_bytes
 from support.shared import shared_app
 from support.world import FakeWorld
 
@@ -239,9 +239,8 @@ def test_comments_that_were_written_since_are_found_too(app: App, owner: Visitor
 
 def holds(app: App, text: str) -> bool:
     """Whether any file of the database has a text."""
-    path = Path(inside.database_path(app))
     # The index leaves out the beginning of a group that another one has too.
-    return any(text.encode() in file.read_bytes() for file in path.parent.glob("commentd.db*"))
+    return text.encode() in raw_bytes(Path(inside.database_path(app)))
 
 
 def look_through_the_file(app: App, fake_world: FakeWorld) -> None:

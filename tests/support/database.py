@@ -128,6 +128,11 @@ def schema(db: sqlite3.Connection) -> list[Any]:
     return [*pragmas, *map(tuple, db.execute(sql))]
 
 
+def raw_bytes(path: Path) -> bytes:
+    """All bytes of a database and of what lies beside it."""
+    return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+
+
 def names_in(folder: Path) -> set[str]:
     """What lies in a folder, but for locks, which are empty, and the claim of a database."""
     return {p.name for p in folder.iterdir() if not p.name.endswith(("-lock", "-write", "-of"))}

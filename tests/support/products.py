@@ -23,7 +23,7 @@ import pytest
 import commentd
 from commentd import Config, main, make_app
 from support.client import Visitor
-from support.database import assert_whole, dump
+from support.database import assert_whole, dump, raw_bytes
 from support.world import START, FakeWorld
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -565,7 +565,7 @@ class Importer:
     @property
     def raw(self) -> bytes:
         """All bytes of the database and of what lies beside it."""
-        return b"".join(each.read_bytes() for each in self.folder.glob(f"{self.path.name}*"))
+        return raw_bytes(self.path)
 
     @contextlib.contextmanager
     def served(self, fake_world: FakeWorld, **settings: Any) -> Iterator[Visitor]:
