@@ -262,6 +262,15 @@ def test_readers_and_admins_find_everything_by_accessible_names(
         journey(window, site)
 
 
+def test_a_press_that_a_moving_button_escapes_is_repeated(browser: Browser) -> None:
+    moves = "<script>onmousedown = () => document.body.style.paddingTop = '99px'</script>"
+    button = "<button onclick='this.textContent = 1'>Press</button>"
+    with blog({"/": ({}, button + moves)}) as home, chromium(browser) as window:
+        window.go(home)
+        window.click("button", "Press")
+        window.see("button", "1")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("engine", [firefox, webkit])
 def test_readers_and_admins_find_everything_in_other_browser_engines(

@@ -70,7 +70,7 @@ const find = (selector, text, near) => every(document).find(node => node.matches
 """
 TEXT = f"{FIND} return find(...arguments[0])?.innerText ?? null"
 # The middle of it, or of its first line, after it was brought into the window, and how many frames
-# were painted since somebody first asked.
+# were painted since somebody first asked. From now on the page notes whether a press hits it.
 MIDDLE = f"""{FIND}
 const node = find(...arguments[0])
 if (!node) return null
@@ -78,11 +78,18 @@ const count = () => {{
   window.painted = (window.painted ?? 0) + 1
   requestAnimationFrame(count)
 }}
-if (!window.painted) count()
+const look = event => {{ window.isHit ||= event.composedPath().includes(window.target) }}
+if (!window.painted) {{
+  count()
+  addEventListener('click', look, true)
+}}
+Object.assign(window, {{target: node, isHit: false}})
 node.scrollIntoView({{block: 'center', behavior: 'instant'}})
 const [{{x, y, width, height}}] = node.getClientRects()
 return [Math.round(x + width / 2), Math.round(y + height / 2), painted]
 """
+# A page that the press has left notes nothing.
+IS_HIT = "return window.isHit ?? true"
 HAS_FOCUS = f"""{FIND}
 const node = find(...arguments[0])
 return Boolean(node) && node.getRootNode().activeElement === node
@@ -190,7 +197,8 @@ class Window:
             return len(picture.convert("RGB").crop(tuple(box)).getcolors(1 << 24) or [])
 
     def click(self, selector: str, text: str = "", *, near: str = "") -> None:
-        """Presses an element as soon as it stands still for three frames."""
+        """Presses an element as soon as it stands still for three frames, and again where the
+        press missed it, since the page moved meanwhile."""
         since: dict[tuple[int, int], int] = {}  # where it is, and from which frame on
 
         def pressed() -> bool:
@@ -206,7 +214,7 @@ class Window:
                 self.browser.press(*place)
             except MoveTargetOutOfBoundsException:  # it has left the window meanwhile
                 return False
-            return True
+            return bool(self.run(IS_HIT))
 
         self.wait(pressed, f"{selector} {text}")
 
