@@ -4,6 +4,7 @@ our own that also lies, dawdles and attacks."""
 import hashlib
 import itertools
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -996,13 +997,23 @@ def test_parameters_that_a_provider_has_in_its_url_stay_there(
 def test_a_provider_that_drips_is_cut_off(
     reader: Reader, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each byte comes within the limit of silence, and the last one never, even if all is there."""
+    """Each byte comes within the limit of silence, and the last one never, even if all is there.
+    The clock that runs holds no stop of the service up."""
     inside.set_most_fetch_seconds(monkeypatch, 0.3)
     whole = json.dumps(provider.discovery()).encode()
+    clocks: list[threading.Thread] = []
+
+    def drip(begun: bytes) -> Iterator[bytes]:
+        for piece in itertools.chain([HEAD, b"\r\n", begun], itertools.repeat(b" ")):
+            clocks.extend(
+                each for each in threading.enumerate() if isinstance(each, threading.Timer)
+            )
+            yield piece
+
     for begun in (b"", whole):
-        pieces = itertools.chain([HEAD, b"\r\n", begun], itertools.repeat(b" "))
-        provider.raw[DISCOVERY] = pieces, 0.05
+        provider.raw[DISCOVERY] = drip(begun), 0.05
         assert "provider_down" in reader.begin(status=200)
+    assert all(clock.daemon for clock in clocks)
 
 
 def test_where_a_provider_is_reached_is_asked_once_an_hour(

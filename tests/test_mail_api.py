@@ -283,6 +283,7 @@ FAULTS_OF_ACCOUNTS: list[tuple[str, int, Any, str]] = [
     # A program of the owner's own.
     ("webhook", 401, "qui \udceates-vous ?", KEY_ADVICE),  # "êtes" in Latin-1
     ("webhook", 429, "slowly", LIMIT_ADVICE),
+    ("webhook", 300, "", ""),
     ("webhook", 503, "", ""),
 ]  # fmt: skip
 
@@ -393,7 +394,9 @@ def test_a_recipient_that_is_refused_for_good_is_not_tried_again(
 @pytest.mark.parametrize(
     "provider", [name for name in PROVIDERS if name != "webhook"], indirect=True
 )
-def test_check_says_whether_the_key_is_right(config: Config, settings: dict[str, Any]) -> None:
+def test_check_says_whether_the_key_is_right(
+    config: Config, settings: dict[str, Any], api: MailApi
+) -> None:
     config = replace(config, **settings)
     world = FakeWorld().world
     findings = [*check_mail(config, world, [])]
@@ -402,6 +405,9 @@ def test_check_says_whether_the_key_is_right(config: Config, settings: dict[str,
     [finding] = check_mail(wrong, world, [])
     assert finding.level.word == "fail"
     assert "wrong" not in finding.text
+    api.wrong_key = (500, "a fault")
+    [finding] = check_mail(wrong, world, [])
+    assert finding.level.word == "fail"
 
 
 @pytest.mark.parametrize("provider", ["webhook"], indirect=True)

@@ -615,6 +615,12 @@ def test_clients_are_served_in_turn(
     assert made.served == ["a1", "a2", "b1", "c1", "a3", "b2", "a4"]
 
 
+def test_a_thread_at_work_holds_no_stop_up(start_gated_server: Callable[..., GatedServer]) -> None:
+    made = start_gated_server()
+    made.ask(named("a1"))
+    assert {thread.daemon for thread in made.loop.workers.reading.threads} == {True}
+
+
 FORWARDED = {
     "a1": "192.0.2.1",
     "a2": "192.0.2.1",
