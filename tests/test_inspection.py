@@ -882,6 +882,7 @@ def test_check_says_what_is_seen_only_beside_the_database(bench: Bench) -> None:
     code, text = bench.check(POST, COMMENTD_DATABASE_PATH="none.db")
     said = "whether proxies say who reads is seen only beside the database of the service"
     assert (code, found_in(text)) == (0, [("note", "proxy", said), ("ok", "page", OK)])
+    assert not [url for url in bench.place.asked if "/way-in" in url]  # nobody can sign for it
 
 
 @pytest.mark.parametrize("sent", [Sent(404), HTML], ids=["404", "html"])
