@@ -4,7 +4,9 @@ owners make, and with none. The admin page offers the same."""
 import gzip
 import re
 import socket
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -883,6 +885,14 @@ def test_check_says_what_is_seen_only_beside_the_database(bench: Bench) -> None:
     said = "whether proxies say who reads is seen only beside the database of the service"
     assert (code, found_in(text)) == (0, [("note", "proxy", said), ("ok", "page", OK)])
     assert not [url for url in bench.place.asked if "/way-in" in url]  # nobody can sign for it
+
+
+def test_check_of_a_page_names_a_database_of_another_program(bench: Bench) -> None:
+    with closing(sqlite3.connect(bench.folder / "other.db")) as other:
+        other.execute("CREATE TABLE note (text)")
+    code, _, errors = run_here(bench.folder, "check", POST, COMMENTD_DATABASE_PATH="other.db")
+    assert code == 1
+    assert "is a database of another program" in errors
 
 
 @pytest.mark.parametrize("sent", [Sent(404), HTML], ids=["404", "html"])
