@@ -255,6 +255,17 @@ def test_a_response_is_compressed_for_clients_that_accept_it(
     assert response.headers["ETag"].endswith('-gzip"') == is_compressed
 
 
+@pytest.mark.parametrize(("size", "is_compressed"), [(200, False), (201, True)])
+def test_a_short_response_is_not_worth_compressing(
+    visitor: Visitor, size: int, is_compressed: bool
+) -> None:
+    rest = len(visitor.get("/pages", {"url": "/"}).body) - len("/")
+    url = "/" * (size - rest)
+    response = visitor.get("/pages", {"url": url}, headers={"Accept-Encoding": "gzip"})
+    assert len(response.body) == size
+    assert response.headers["ETag"].endswith('-gzip"') == is_compressed
+
+
 @pytest.mark.slow
 def test_a_compressed_response_has_its_own_etag(app: App) -> None:
     """Otherwise a cache could serve one as the other (RFC 9111, section 4.3.4)."""
