@@ -216,6 +216,20 @@ def test_a_response_for_one_host_is_not_sent_for_another(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("size", "worked"), [(2048, 1), (2049, 2)])
+def test_the_cache_remembers_no_long_headers(
+    app: App, fast_and_stock: tuple[RunningServer, RunningServer], size: int, worked: int
+) -> None:
+    fill_two_pages(app)
+    fast, _ = fast_and_stock
+    first_line, _, headers = PLAIN.partition(b"\r\n")
+    filler = b"X-Filler: " + b"x" * (size - len(headers) - len("X-Filler: \r\n")) + b"\r\n"
+    raw = first_line + b"\r\n" + filler + headers
+    fast.responses(raw, raw)
+    assert fast.worked == worked
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [1, 4096])
 def test_headers_never_seen_before_get_the_cached_response(
     app: App,
