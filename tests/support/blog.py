@@ -25,7 +25,7 @@ from webtest import TestApp
 from commentd import App, Config, make_app
 from support.inside import add_account, now, sql, token_of
 from support.patience import PATIENCE
-from support.serving import guarded_server, until
+from support.serving import close_connections, guarded_server, until
 
 # The headless shell is the same browser without a window: a third of the CPU.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
@@ -101,16 +101,15 @@ def blog(pages: Pages) -> Iterator[str]:
 def service(app: App) -> Iterator[str]:
     """The URL of the app behind waitress, in this process; it listens on `127.0.0.1:0`."""
     server = guarded_server(app)
-    server.adj.asyncore_loop_timeout = 0.05  # how long its end may take, in seconds
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
         yield f"http://comments.test:{server.effective_port}"
     finally:
-        server.close()  # the loop ends when there is nothing left to poll
-        for channel in list(server.active_channels.values()):
-            channel.handle_close()
         server.task_dispatcher.shutdown()
+        # In the loop's thread, which may be walking through its connections. The loop ends there,
+        # as nothing is left to poll.
+        server.trigger.pull_trigger(partial(close_connections, server))
         thread.join(PATIENCE)
 
 

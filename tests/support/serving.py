@@ -108,15 +108,17 @@ def in_workers(application: Any) -> Any:
 
 
 def stop(loop: commentd.EventLoop) -> None:
-    server = loop.server
     if loop.known is Waitress.KNOWN:
         loop.drain(1)
-    else:
-        server.close()
     loop.end_threads()
+    close_connections(loop.server)
+
+
+def close_connections(server: Any) -> None:
+    """Closes a server and all its connections. Its event loop must not run in another thread."""
+    server.close()
     for channel in [*server.active_channels.values()]:
         channel.handle_close()
-    server.trigger.close()
 
 
 def gone(peer: socket.socket) -> bool:
