@@ -25,7 +25,7 @@ from webtest import TestApp
 from commentd import App, Config, make_app
 from support.inside import add_account, now, sql, token_of
 from support.patience import PATIENCE
-from support.serving import close_connections, guarded_server, until
+from support.serving import close_server, guarded_server, until
 
 # The headless shell is the same browser without a window: a third of the CPU.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
@@ -109,7 +109,7 @@ def service(app: App) -> Iterator[str]:
         server.task_dispatcher.shutdown()
         # In the loop's thread, which may be walking through its connections. The loop ends there,
         # as nothing is left to poll.
-        server.trigger.pull_trigger(partial(close_connections, server))
+        server.trigger.pull_trigger(partial(close_server, server))
         thread.join(PATIENCE)
 
 

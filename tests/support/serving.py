@@ -111,10 +111,10 @@ def stop(loop: commentd.EventLoop) -> None:
     if loop.known is Waitress.KNOWN:
         loop.drain(1)
     loop.end_threads()
-    close_connections(loop.server)
+    close_server(loop.server)
 
 
-def close_connections(server: Any) -> None:
+def close_server(server: Any) -> None:
     """Closes a server and all its connections. Its event loop must not run in another thread."""
     server.close()
     for channel in [*server.active_channels.values()]:
