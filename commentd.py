@@ -1116,7 +1116,10 @@ def host_of(origin: str) -> str:
     scheme. `//host` has none. A text without slashes names no host."""
     scheme, _, host = origin.lower().rstrip("/").partition("//")
     usual_port = ":443" if scheme == "https:" else ":80"
-    return ascii_host(host.removesuffix(usual_port))
+    # Even of `a:80:80`, which is no host: a page key that is read again must stay the same.
+    while host.endswith(usual_port):
+        host = host.removesuffix(usual_port)
+    return ascii_host(host)
 
 
 def ascii_host(host: str) -> str:

@@ -396,6 +396,7 @@ URLS = st.lists(PIECES | st.text(st.characters(codec="utf-8"), max_size=2), min_
 
 @given(text=URLS)
 @example(text="///%%41a")
+@example(text="//:80:80")
 def test_the_page_key_of_a_page_key_is_itself(text: str) -> None:
     if has_controls(text):
         return
