@@ -344,7 +344,9 @@ class Judge:
         if code == 0:
             return "", passed
         failed = re.search(r"^(?:FAILED|ERROR) (tests/.+?)(?: - |$)", printed, re.M)
-        return failed[1] if failed else f"exit code {code}", passed
+        if failed:
+            return failed[1], passed
+        return "a test waits" if code == -signal.SIGKILL else f"exit code {code}", passed
 
 
 @pytest.mark.slow
