@@ -5681,7 +5681,8 @@ EXPORTED_FIELDS = (
 
 
 # Not frozen, as other rows are: making those of a list would take twice as long.
-@dataclass
+# With slots: an import holds all comments of a file, and without them each takes 1.3 kB more.
+@dataclass(slots=True)
 class Comment:
     """A comment with the URL and the title of its page, and role and picture of its author's
     account. What has been erased has its default.
@@ -5805,7 +5806,7 @@ class Comment:
         )
 
 
-@dataclass
+@dataclass(slots=True)
 class FullComment(Comment):
     """A comment with its author's email address, which is left out of the lists for readers. A new
     comment is one, too. `face`: the name of the picture of a guest, as it is stored."""
