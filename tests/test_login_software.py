@@ -8,12 +8,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from commentd import App, LoginProvider
 from support import inside
@@ -153,24 +153,26 @@ def test_a_reader_signs_in_with_the_software_of_a_provider(
 # In each engine
 
 
-@contextmanager
-def chromium(folder: str) -> Iterator[Window]:
-    """Without cookies of third parties, as Chrome may be set."""
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium: install Debian's package chromium")
-    switches = [*SWITCHES, "--test-third-party-cookie-phaseout"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=switches)
-        with window_of(browser) as window:
+# Chromium without cookies of third parties, as Chrome may be set.
+STRICT = [*SWITCHES, "--test-third-party-cookie-phaseout"]
+
+
+@pytest.fixture(params=["Chromium", "Firefox", "WebKit"])
+def window(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Window]:
+    if request.param == "Chromium":
+        # A process has one Playwright, and that of the other tests may be running.
+        playwright = request.getfixturevalue("browser").browser_type
+        browser = playwright.launch(executable_path=CHROMIUM, args=STRICT)
+        with closing(browser), window_of(browser) as window:
             yield window
-        browser.close()
+    else:
+        engine = {"Firefox": firefox, "WebKit": webkit}[request.param]
+        with engine(str(tmp_path_factory.mktemp("browser"))) as window:
+            yield window
 
 
-ENGINES: dict[str, Callable[[str], AbstractContextManager[Window]]] = {
-    "Chromium": chromium,
-    "Firefox": firefox,
-    "WebKit": webkit,
-}
 # Where the reader presses, as the widget's shadow root and the page hear of it.
 COUNT = """
 document.querySelector('commentd-thread').shadowRoot.addEventListener('click', ({target}) => {
@@ -180,25 +182,20 @@ document.querySelector('commentd-thread').shadowRoot.addEventListener('click', (
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", SOFTWARE)
 def test_a_reader_who_is_known_signs_in_with_two_clicks(
-    app: App, site: Site, tmp_path: Path, pytestconfig: pytest.Config, name: str, engine: str
+    app: App, site: Site, window: Window, tmp_path: Path, request: pytest.FixtureRequest, name: str
 ) -> None:
     """They are signed in at the provider. `pytest -s` shows the seconds, which nobody asserts."""
     blog = site.address.replace("blog.test", "localhost")
     site.service = site.service.replace("comments.test", "127.0.0.1")
     site.write(TAG, lang="en")
     start = of_authlib_at_once if name == "Authlib" else SOFTWARE[name][0]
-    cache = pytestconfig.cache.mkdir("providers")
-    provider_folder, browser_folder = tmp_path / "provider", tmp_path / "browser"
-    provider_folder.mkdir()
-    browser_folder.mkdir()
+    cache = request.config.cache.mkdir("providers")
     redirect_url = f"{site.service}/auth/callback/home"
-    with (
-        start(provider_folder, cache, redirect_url) as issuer,
-        ENGINES[engine](str(browser_folder)) as window,
-    ):
+    provider_folder = tmp_path / "provider"
+    provider_folder.mkdir()
+    with start(provider_folder, cache, redirect_url) as issuer:
         home = LoginProvider("home", "oidc", CLIENT_ID, CLIENT_SECRET, issuer)
         inside.set_settings(
             app, server_public_url=site.service, site_origins=(blog,), login_providers=(home,)
@@ -216,7 +213,7 @@ def test_a_reader_who_is_known_signs_in_with_two_clicks(
         window.see("span", EN["as"].replace("{n}", "Ann"))
         seconds = time.monotonic() - began_at
         assert window.run("return sessionStorage.pressed") == "2"
-    print(f"{name}, {engine}: {seconds:.2f} s")
+    print(f"{request.node.name}: {seconds:.2f} s")
 
 
 # What `commentd check` says of them

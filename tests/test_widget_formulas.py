@@ -4,8 +4,8 @@ import pytest
 from playwright.sync_api import expect
 
 from commentd import Extras, TextFeatures, assets_with
+from support import inside
 from support.blog import Json, say
-from support.sources import STATIC
 from support.widget import View, altering, lists, service_with, settled
 from support.widget import asked as asked  # a fixture
 from support.widget import fake_world as fake_world  # a fixture
@@ -30,7 +30,7 @@ def test_a_blog_without_formulas_and_tables_loads_no_byte_of_them() -> None:
         return assets_with(Extras(features=TextFeatures(**wanted)))[0]["embed.js"].body
 
     names = ("inserts.js", "formula.js", "table.js")
-    inserts, formula, table = ((STATIC / name).read_bytes() for name in names)
+    inserts, formula, table = ((inside.served_folder() / name).read_bytes() for name in names)
     assert inserts not in script()
     assert formula not in script()
     assert table not in script()
